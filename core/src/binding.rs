@@ -9,23 +9,29 @@
 //! 2. for tasks, a [`Timer`] on the clock, with which the queue also has everything that waits:
 //!    [`get`](Shared::get), [`next`](Shared::next), [`drain`](Shared::drain),
 //!    [`add_wait`](Shared::add_wait) and the rest. Guards that hold a counted pointer are made
-//!    with [`Wait::get`]. For threads, a loop around [`Wait::look`] that parks.
+//!    with [`Shared::take`]. For threads, a loop around [`Wait::look`] that parks.
 //!
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
+pub use crate::aging::Ages;
 pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
 pub use crate::builder::Runtime;
 pub use crate::guard::Guard;
+pub use crate::lists::grouped::GroupControl;
 pub use crate::outcome::{Drain, Next, Wake};
+pub use crate::policy::SetPolicy;
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
-pub use crate::shared::{Access, Host, KEYS_PER_LOCK, Lock, Machine, Shared, State};
+pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
+pub use crate::steps::KEYS_PER_LOCK;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
+#[doc(hidden)]
+pub use crate::wait::waited;
 pub use crate::wait::{Look, Wait, try_in_turn};
 #[cfg(feature = "alloc")]
 pub use crate::wait_list::GrowableWaitList;

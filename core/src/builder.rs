@@ -241,7 +241,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// queue.at(Instant::EPOCH).add_with("node-8", urgent).unwrap();
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
-    /// # queue.at(Instant::EPOCH).release(work.ticket).unwrap();
+    /// # queue.at(Instant::EPOCH).release(work.ticket);
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
         self.with_priorities()
@@ -289,7 +289,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let now = Instant::EPOCH;
     /// queue.at(now).add("node-7").unwrap();
     /// let work = queue.at(now).try_get().unwrap();
-    /// queue.at(now).finish(work.ticket, Action::Success).unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Success);
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Delayed));
     /// assert_eq!(queue.next_deadline(), Some(now + pause));
     /// ```
@@ -311,7 +311,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let now = Instant::EPOCH;
     /// queue.at(now).add("node-7").unwrap();
     /// let work = queue.at(now).try_get().unwrap();
-    /// queue.at(now).finish(work.ticket, Action::Retry).unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Retry);
     /// queue.at(now).add("node-7").unwrap();
     /// assert!(queue.at(now).try_get().is_none());
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_millis(5)));

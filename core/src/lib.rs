@@ -6,6 +6,8 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(doc)]
+extern crate self as requeue_core;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
@@ -19,6 +21,8 @@ pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
 mod delay;
+mod face;
+mod failure;
 mod group;
 mod guard;
 mod id;
@@ -36,6 +40,8 @@ mod queue;
 mod segments;
 mod shared;
 mod sleepers;
+#[doc(hidden)]
+pub mod steps;
 mod storage;
 mod time;
 mod timer;
@@ -47,7 +53,7 @@ mod workers;
 
 pub use rand_core;
 
-pub use action::{Action, Retries, RunContext};
+pub use action::{Action, IntoAction, Retries, RunContext};
 pub use aging::Aging;
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
@@ -57,6 +63,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
+pub use failure::Failure;
 pub use group::Groups;
 pub use guard::Guard;
 pub use id::Index;
@@ -73,8 +80,8 @@ pub use metrics::reporter::Reporter;
 pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
-    Scheduled, Stats, TooManyWaiters, Why,
+    Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
+    Stats, WaitError, Why,
 };
 pub use policy::{Policy, WithPolicy};
 pub use priority::{Levels, Plain, Priorities};
@@ -88,4 +95,4 @@ pub use time::Instant;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
-pub use workers::{Failure, RunEvent, Workers};
+pub use workers::{RunEvent, Workers};

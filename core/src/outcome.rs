@@ -72,19 +72,29 @@ pub enum Added {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Rejected<K> {
-    /// The queue holds as many keys as it has room for, and this key is new.
+    /// The queue has as many keys as it has room for, and this key is new. Raise `max_keys`, or the
+    /// `N` of a queue of a fixed size.
     Full(K),
     /// The queue is shutting down.
     Closed(K),
     /// The queue has no such priority level.
     UnknownPriority(K),
+    /// There was no room in time.
+    TimedOut(K),
+    /// There is no room, and all places for waiting calls are taken: raise `WAITERS` in the queue's
+    /// type. Only on boards.
+    TooManyWaiters(K),
 }
 
 impl<K> Rejected<K> {
     /// Returns the key that was not taken.
     pub fn into_key(self) -> K {
         match self {
-            Self::Full(key) | Self::Closed(key) | Self::UnknownPriority(key) => key,
+            Self::Full(key)
+            | Self::Closed(key)
+            | Self::UnknownPriority(key)
+            | Self::TimedOut(key)
+            | Self::TooManyWaiters(key) => key,
         }
     }
 }
@@ -92,9 +102,11 @@ impl<K> Rejected<K> {
 impl<K> fmt::Display for Rejected<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full(_) => "the queue has no room for a new key",
+            Self::Full(_) => "the queue has no room for a new key: raise `max_keys`, or its size",
             Self::Closed(_) => "the queue is shutting down",
             Self::UnknownPriority(_) => "the queue has no such priority level",
+            Self::TimedOut(_) => "the queue had no room for a new key in time",
+            Self::TooManyWaiters(_) => NO_PLACE,
         })
     }
 }
@@ -220,7 +232,7 @@ pub enum Next<T> {
 /// let mut run = |action| {
 ///     let _ = queue.at(now).add("node-7");
 ///     let work = queue.at(now).try_get().unwrap();
-///     queue.at(now).finish(work.ticket, action).unwrap()
+///     queue.at(now).finish(work.ticket, action)
 /// };
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(1)));
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(2)));
@@ -242,6 +254,9 @@ pub enum Finished {
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
+    /// The run had ended before, by [`release_key`](crate::Session::release_key): nothing has
+    /// changed.
+    Stale,
 }
 
 impl Finished {
@@ -252,7 +267,7 @@ impl Finished {
     }
 }
 
-/// The key is not active, or the run of this ticket has ended before. Nothing has changed.
+/// The key is not active. Nothing has changed.
 ///
 /// # Examples
 ///
@@ -274,7 +289,7 @@ pub struct NotActive;
 
 impl fmt::Display for NotActive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the key is not active, or this run of it has ended before")
+        f.write_str("the key is not active")
     }
 }
 
@@ -285,65 +300,37 @@ impl core::error::Error for NotActive {}
 /// # Examples
 ///
 /// ```
-/// use requeue_core::GetError;
+/// use requeue_core::WaitError;
 ///
-/// assert_eq!(GetError::TimedOut.to_string(), "no key was ready in time");
+/// assert_eq!(WaitError::TimedOut.to_string(), "it did not happen in time");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum GetError {
-    /// No key was ready in time. Only calls with a deadline return this.
+pub enum WaitError {
+    /// It did not happen in time. Only calls with a timeout or a deadline return this.
     TimedOut,
-    /// The queue is shutting down and nothing is ready.
+    /// The queue is shutting down and no key is ready.
     Closed,
-    /// The call would have to wait, and the queue has no place for another call that waits. Never
-    /// returned on threads and on Tokio, where there are as many places as are needed.
+    /// The call has to wait, and all places for waiting calls are taken. A call takes a place once
+    /// it has to wait, for a key or for anything else, and keeps it until it ends. Threads and
+    /// Tokio always have a place. On boards, raise `WAITERS` in the queue's type.
     TooManyWaiters,
 }
 
-impl fmt::Display for GetError {
+impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut => f.write_str("no key was ready in time"),
-            Self::Closed => f.write_str("the queue is shutting down and nothing is ready"),
-            Self::TooManyWaiters => TooManyWaiters.fmt(f),
+            Self::TimedOut => f.write_str("it did not happen in time"),
+            Self::Closed => f.write_str("the queue is shutting down and no key is ready"),
+            Self::TooManyWaiters => f.write_str(NO_PLACE),
         }
     }
 }
 
-impl core::error::Error for GetError {}
+impl core::error::Error for WaitError {}
 
-/// More calls wait for one queue than it has places for. The queue is unchanged.
-///
-/// A call takes a place once it has to wait, for a key or for anything else, and keeps it until it
-/// ends.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::TooManyWaiters;
-///
-/// let message = TooManyWaiters.to_string();
-/// assert_eq!(message, "more calls wait for the queue than it has places for");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct TooManyWaiters;
-
-impl fmt::Display for TooManyWaiters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more calls wait for the queue than it has places for")
-    }
-}
-
-impl core::error::Error for TooManyWaiters {}
-
-impl From<TooManyWaiters> for GetError {
-    fn from(_: TooManyWaiters) -> Self {
-        Self::TooManyWaiters
-    }
-}
+const NO_PLACE: &str = "more calls wait for the queue than it has places for: raise `WAITERS`";
 
 /// A key that was ready or delayed when the queue was shut down, and was then taken out.
 /// [`restore`](crate::Session::restore) adds it to another queue.
@@ -728,7 +715,7 @@ pub struct Drain {
 /// assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 ///
 /// let work = queue.at(now).try_get().unwrap();
-/// let _ = queue.at(now).release(work.ticket);
+/// queue.at(now).release(work.ticket);
 /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

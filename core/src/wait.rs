@@ -9,24 +9,26 @@
 //! A runtime adds only what depends on it. For threads it writes the loop: [`Wait::look`], then
 //! park. For tasks it has a [`Timer`], with which [`Wait::poll`] sets an alarm and returns.
 
+use core::convert::identity;
 use core::fmt;
 use core::future::poll_fn;
 use core::mem;
 use core::ops::Deref;
 use core::pin::{Pin, pin};
-use core::task::{self, Context, Poll, ready};
+use core::task::{self, Context, Poll};
 
 use crate::Instant;
 use crate::action::Action;
 use crate::guard::Guard;
-use crate::outcome::{GetError, Next, TooManyWaiters};
-use crate::shared::{Access, Host, Lock, Shared};
+use crate::options::AddOptions;
+use crate::outcome::{Next, Rejected, Scheduled, WaitError};
+use crate::queue::Adding;
+use crate::queue_face;
+use crate::shared::{Access, AsShared, Host, Lock, Shared};
 use crate::sleepers::Getter;
 use crate::timer::{Timer, ring};
 use crate::wait_list::{WaitList, WaitsFor};
 use crate::work::{Ticket, Work};
-
-mod tasks;
 
 /// One call that waits, from its first look at the queue to its last. For runtimes.
 ///
@@ -56,7 +58,7 @@ mod tasks;
 /// };
 /// let guard = Guard::new(result.unwrap(), &queue);
 /// assert_eq!(*guard, "node-7");
-/// # guard.success().unwrap();
+/// # guard.success();
 /// ```
 #[must_use = "a call that waits does nothing until it looks"]
 pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
@@ -88,7 +90,7 @@ pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
 #[must_use = "a call that sleeps has to look again"]
 pub enum Look<T> {
     /// Return this result.
-    Done(Result<T, GetError>),
+    Done(Result<T, WaitError>),
     /// Sleep until woken, and no longer than `until`, then look again.
     Sleep {
         /// When this call has to look again by itself, `None` if it need not.
@@ -124,7 +126,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// };
     /// assert_eq!(work.key, "node-8");
     /// assert!(!queue.contains("node-7"), "its run is over");
-    /// # queue.finish(work.ticket, Action::Success).unwrap();
+    /// # queue.finish(work.ticket, Action::Success);
     /// ```
     pub fn after<G>(guard: Guard<H, G>, action: Action, queue: R) -> Self
     where
@@ -134,7 +136,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         if core::ptr::eq(guard.queue(), &*queue) {
             ends = guard.into_ticket().map(|ticket| (ticket, action));
         } else {
-            let _ = guard.finish(action);
+            guard.finish(action);
         }
         Self::new(queue, WaitsFor::Key, ends)
     }
@@ -193,7 +195,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         H::Key: Clone,
     {
         match self.ends.take() {
-            Some((ticket, action)) => self.queue.finish_and_try_get(ticket, action),
+            Some((ticket, action)) => self.queue.end_and_take(ticket, action),
             None => self.queue.with(|session| session.try_get()),
         }
     }
@@ -210,7 +212,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     ///
     /// Costs as `look`, and as [`WaitList::register`].
     ///
-    /// The result is [`GetError::TooManyWaiters`] if the call has to wait and the list has no place
+    /// The result is [`WaitError::TooManyWaiters`] if the call has to wait and the list has no place
     /// for it. The queue is unchanged then.
     pub fn look<T>(
         &mut self,
@@ -233,17 +235,16 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
             let reads_clock = ends_need_time || deadline.is_some();
             let seen = queue.timed_with(reads_clock, |session, waiters| {
                 if let Some((ticket, action)) = ends.take() {
-                    // An error says that the run was ended by its key: nothing is left to do.
-                    let _ = session.finish(ticket, action);
+                    session.finish(ticket, action);
                 }
                 let refused = match look(session, getter) {
                     Next::Work(work) => {
                         stale = waiters.remove(waiter);
                         return Some(Look::Done(Ok(work)));
                     }
-                    Next::Closed => GetError::Closed,
+                    Next::Closed => WaitError::Closed,
                     Next::Wait { .. } if deadline.is_some_and(|at| session.now() >= at) => {
-                        GetError::TimedOut
+                        WaitError::TimedOut
                     }
                     Next::Wait { until } => {
                         match waiters.register(waiter, *waits_for, own.take()?) {
@@ -252,9 +253,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
                                 let until = [until, deadline].into_iter().flatten().min();
                                 return Some(Look::Sleep { until });
                             }
-                            Err((TooManyWaiters, own)) => {
+                            Err(own) => {
                                 stale = Some(own);
-                                GetError::TooManyWaiters
+                                WaitError::TooManyWaiters
                             }
                         }
                     }
@@ -267,7 +268,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
             });
             match seen {
                 Some(look) => {
-                    if matches!(look, Look::Done(Err(GetError::TooManyWaiters))) {
+                    if matches!(look, Look::Done(Err(WaitError::TooManyWaiters))) {
                         queue.lock().no_place(H::Waiters::PLACES);
                     }
                     return look;
@@ -320,7 +321,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
         look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> Poll<Result<T, GetError>>
+    ) -> Poll<Result<T, WaitError>>
     where
         H::Clock: Timer,
     {
@@ -335,7 +336,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         mut alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> Poll<Result<T, GetError>>
+    ) -> Poll<Result<T, WaitError>>
     where
         H::Clock: Timer,
     {
@@ -364,7 +365,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     ///
     /// # Errors
     ///
-    /// [`GetError`] says why there is no result.
+    /// [`WaitError`] says why there is no result.
     ///
     /// # Cancel safety
     ///
@@ -377,7 +378,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         &mut self,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> impl Future<Output = Result<T, GetError>>
+    ) -> impl Future<Output = Result<T, WaitError>>
     where
         H::Clock: Timer,
     {
@@ -387,60 +388,28 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         }
     }
 
-    /// Takes the first ready key; waits for one if there is none, and no longer than until
-    /// `deadline`. Returns what `then` makes of it: a runtime's `get` makes a guard. Costs as
-    /// [`try_get`](Self::try_get) if a key is ready, else as [`poll`](Self::poll).
+    /// Ends the run of [`after`](Self::after), if there is one, and takes the first ready key.
+    /// Waits for one if there is none. Costs one look for each wake.
     ///
-    /// With a growable list it [tries](Self::try_get) without waiting first. With a fixed list it
-    /// looks once, in order to take less flash.
+    /// # Errors
+    ///
+    /// [`WaitError`] says why there is no key.
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped at any time, and takes no key then. The run of
-    /// [`after`](Self::after) ends in any case.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example_tasks.txt")]
-    /// let guard = |work: Result<_, GetError>| Some(Guard::new(work.ok()?, &queue));
-    /// let mut get = pin!(Wait::for_key(&queue).get(None, guard));
-    /// assert!(poll(get.as_mut()).is_pending());
-    /// let _ = queue.add("node-7");
-    /// let Poll::Ready(Some(guard)) = poll(get) else {
-    ///     panic!("a key is ready");
-    /// };
-    /// assert_eq!(*guard, "node-7");
-    /// ```
-    #[allow(
-        clippy::manual_async_fn,
-        reason = "the future of an `async fn` would hold each argument twice"
-    )]
-    pub fn get<T>(
-        mut self,
-        deadline: Option<Instant>,
-        then: impl FnOnce(Result<Work<H::Key>, GetError>) -> T,
-    ) -> impl Future<Output = T>
+    /// Dropping the future takes no key. The run ends in any case, with this call.
+    pub async fn take(&mut self) -> Result<Work<H::Key>, WaitError>
     where
         H::Key: Clone,
         H::Clock: Timer,
     {
-        async move {
-            let (mut alarm, mut has_tried) = (pin!(None), false);
-            let work = poll_fn(|context| {
-                if !H::Waiters::CLONES_FIRST && !has_tried {
-                    let tried = ready!(H::Clock::in_turn(context, |_| Poll::Ready(self.try_get())));
-                    has_tried = true;
-                    if let Some(work) = tried {
-                        return Poll::Ready(Ok(work));
-                    }
-                }
-                self.poll(context, alarm.as_mut(), deadline, |session, getter| {
-                    session.poll_get(getter)
-                })
-            });
-            then(work.await)
+        if !H::Waiters::CLONES_FIRST
+            && let Some(work) = try_in_turn::<H::Clock, _>(|| self.try_get()).await
+        {
+            return Ok(work);
         }
+        self.wait(None, |session, getter| session.poll_get(getter))
+            .await
     }
 }
 
@@ -455,10 +424,149 @@ pub fn try_in_turn<C: Timer, T>(mut act: impl FnMut() -> T) -> impl Future<Outpu
     poll_fn(move |context| C::in_turn(context, |_| Poll::Ready(act())))
 }
 
+/// For runtimes: one call that waits for a key, for a state, or for room.
+impl<H: Host<Clock: Timer>> Shared<H> {
+    /// Takes the first ready key. Waits for one if there is none, until a deadline. Costs one look
+    /// for each wake.
+    ///
+    /// A growable list of waiting calls is not used if a key is ready. A fixed list looks once, in
+    /// order to take less flash.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] says why there is no key.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes no key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example_tasks.txt")]
+    /// let mut get = pin!(queue.take(None));
+    /// assert!(poll(get.as_mut()).is_pending());
+    /// let _ = queue.add("node-7");
+    /// let Poll::Ready(Ok(work)) = poll(get) else {
+    ///     panic!("a key is ready");
+    /// };
+    /// assert_eq!(work.key, "node-7");
+    /// ```
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn take(
+        &self,
+        deadline: Option<Instant>,
+    ) -> impl Future<Output = Result<Work<H::Key>, WaitError>>
+    where
+        H::Key: Clone,
+    {
+        async move {
+            if !H::Waiters::CLONES_FIRST {
+                let take = || self.with(|session| session.try_get());
+                if let Some(work) = try_in_turn::<H::Clock, _>(take).await {
+                    return Ok(work);
+                }
+            }
+            let mut call = Wait::for_key(self);
+            call.wait(deadline, |session, getter| session.poll_get(getter))
+                .await
+        }
+    }
+
+    /// Waits until `look` has a result: for a state of the queue. Costs one look for each wake.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] says why there is no result.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the wait.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn watch<T>(
+        &self,
+        mut look: impl FnMut(&mut Access<'_, H>) -> Next<T>,
+    ) -> impl Future<Output = Result<T, WaitError>> {
+        async move {
+            let mut call = Wait::for_state(self);
+            call.wait(None, |session, _| look(session)).await
+        }
+    }
+
+    /// Adds a key, and waits for room until a deadline. Costs one look for each wake.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] returns the key.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it is ready adds nothing, and drops the key.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn add_until(
+        &self,
+        key: H::Key,
+        options: AddOptions,
+        deadline: Option<Instant>,
+    ) -> impl Future<Output = Result<Scheduled, Rejected<H::Key>>> {
+        async move {
+            let mut adding = Adding::new(key, options);
+            let mut call = Wait::for_room(self);
+            let deadline = adding.deadline(deadline);
+            let waited = call.wait(deadline, |session, getter| {
+                session.poll_add(&mut adding, getter)
+            });
+            let waited = waited.await;
+            adding.into_result(waited)
+        }
+    }
+}
+
+/// What a call returns that has waited for a state of a queue: see [`WaitList::Waited`].
+#[doc(hidden)]
+pub fn waited<H: Host, T>(
+    _: &Shared<H>,
+    found: Result<T, WaitError>,
+    otherwise: T,
+) -> <H::Waiters as WaitList>::Waited<T> {
+    H::Waiters::waited(found, otherwise)
+}
+
+/// Taking keys, and waiting for them.
+impl<H: Host<Clock: Timer>> Shared<H> {
+    queue_face! {
+        taking_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key,
+        identity, Guard<H, &Self>
+    }
+}
+
+/// Waiting for room and for states.
+impl<H: Host<Clock: Timer>> Shared<H> {
+    queue_face! {
+        adding_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key
+    }
+    queue_face! {
+        looking_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key,
+        of_host
+    }
+    queue_face! {
+        closing_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", of_host
+    }
+}
+
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {
     fn drop(&mut self) {
         if let Some((ticket, action)) = self.ends.take() {
-            let _ = self.queue.finish(ticket, action);
+            self.queue.finish(ticket, action);
         }
         if self.getter.is_awake() && self.waiter == Default::default() {
             return;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Exponential, Growable, Instant, Levels, NoLimit, Queue, RandomState,
-    RateLimiter, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Queue,
+    RandomState, RateLimiter, Rejected, Storage,
 };
 
 type Failing = Queue<u16, Growable, Exponential>;
@@ -25,7 +25,8 @@ fn with_ready(keys: u16) -> Failing {
 /// The first key runs and ends like this.
 fn run(queue: &mut Failing, action: Action) -> u16 {
     let work = queue.at(NOW).try_get().unwrap();
-    queue.at(NOW).finish(work.ticket, action).unwrap();
+    let finished = queue.at(NOW).finish(work.ticket, action);
+    assert_ne!(finished, Finished::Stale);
     queue.assert_valid();
     work.key
 }

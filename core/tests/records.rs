@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Action, Exponential, Growable, Instant};
+use requeue_core::{Action, Exponential, Finished, Growable, Instant};
 
 /// A queue with one failure of each of these keys on record, the oldest first.
 fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, Exponential> {
@@ -16,7 +16,8 @@ fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, Exponential> {
         for action in [Action::Retry, Action::Release] {
             let _ = queue.at(now).add(key);
             let work = queue.at(now).try_get().unwrap();
-            queue.at(now).finish(work.ticket, action).unwrap();
+            let finished = queue.at(now).finish(work.ticket, action);
+            assert_ne!(finished, Finished::Stale);
         }
     }
     queue.assert_valid();

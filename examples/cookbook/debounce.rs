@@ -26,13 +26,13 @@ async fn main() {
             }
         };
         let work = async {
-            if let Some(run) = queue.get().await {
+            if let Ok(run) = queue.get().await {
                 println!(
                     "{changes} changes of {}: read after {:?}",
                     *run,
                     begin.elapsed()
                 );
-                let _ = run.success();
+                run.success();
             }
         };
         tokio::join!(work, events);

@@ -24,14 +24,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map_err(|refused| refused.to_string())?;
     }
     let begin = Instant::now();
-    if let Some(run) = next.get().await {
+    if let Ok(run) = next.get().await {
         println!(
             "restored: {} in {:?}, after {} failure",
             *run,
             begin.elapsed(),
             run.failures()
         );
-        run.success()?;
+        run.success();
     }
     Ok(())
 }

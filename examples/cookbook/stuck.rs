@@ -27,7 +27,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut keys: Vec<_> = entries.map(|entry| entry.key).collect();
     keys.sort_unstable();
     for key in keys {
-        println!("{key}: {}", queue.with(|session| session.why(key)));
+        println!(
+            "{key}: {}",
+            queue.as_shared().with(|session| session.why(key))
+        );
     }
     Ok(())
 }

@@ -226,7 +226,7 @@ impl Script {
     #[track_caller]
     fn succeed(&mut self, ticket: Ticket) {
         let finished = self.subject.finish(ticket, Action::Success);
-        assert_eq!(finished, Ok(Finished::Idle));
+        assert_eq!(finished, Finished::Idle);
         self.subject.assert_valid();
     }
 

@@ -17,6 +17,7 @@ fn steps() -> Vec<Step> {
         Step::Complete(0, Action::Release),
         Step::Complete(0, Action::Success),
         Step::Complete(0, Action::Retry),
+        Step::Complete(0, Action::GiveUp),
         Step::Complete(0, Action::RequeueAfter(delay(1))),
         Step::Complete(0, Action::Snooze(delay(2))),
         Step::Next(0, Action::Release),

@@ -11,7 +11,7 @@ use std::thread::{self, Thread};
 
 use requeue_embassy::core::{NoLimit, NoMetrics};
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Drained, GetError, ManualClock, Queue, With, WorkQueue};
+use requeue_embassy::{Drained, ManualClock, Queue, WaitError, With, WorkQueue};
 
 const KEYS: usize = 16;
 const ROUNDS: u32 = 2_000;
@@ -37,9 +37,9 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
                         assert_eq!(RUNNING[*key].fetch_add(1, Ordering::SeqCst), 0);
                         SEEN[*key].store(WRITTEN[*key].load(Ordering::SeqCst), Ordering::SeqCst);
                         RUNNING[*key].fetch_sub(1, Ordering::SeqCst);
-                        key.success().unwrap();
+                        key.success();
                     }
-                    Err(GetError::Closed) => return,
+                    Err(WaitError::Closed) => return,
                     Err(error) => unreachable!("{error}"),
                 }
             }

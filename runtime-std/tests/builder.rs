@@ -61,7 +61,7 @@ fn a_limit_on_failure_records_discards_the_oldest() {
     };
     for key in ["a", "b"] {
         first_delays(&app, [key]);
-        app.queue.get().unwrap().release().unwrap();
+        app.queue.get().unwrap().release();
     }
     assert_eq!(app.queue.failures("a"), 0);
     assert_eq!(app.queue.failures("b"), 1);
@@ -79,7 +79,7 @@ fn a_limit_on_the_keys_changes_no_type() {
     assert_eq!(app.queue.add(a), Ok(Added::Coalesced), "it is held");
     thread::scope(|scope| {
         let added = scope.spawn(|| app.queue.add_wait(c.clone()).is_ok());
-        app.queue.get().unwrap().success().unwrap();
+        app.queue.get().unwrap().success();
         assert!(added.join().unwrap());
     });
     assert_eq!((app.queue.max_keys(), app.queue.total()), (Some(2), 2));
@@ -119,7 +119,7 @@ fn metrics_and_a_clock_that_a_test_moves_change_no_type() {
     let guard = app.queue.get().unwrap();
     assert_eq!(guard.waited(), 7 * SECOND);
     assert_eq!(waited.0.load(Ordering::SeqCst), 7);
-    guard.success().unwrap();
+    guard.success();
 }
 
 #[cfg(feature = "metrics")]
@@ -130,7 +130,8 @@ fn named_metrics_change_no_type() {
     };
     app.queue.add("a".to_owned()).unwrap();
     // Without a recorder the figures go nowhere, but times are kept.
-    assert!(app.queue.with(|session| session.needs_time()));
+    use requeue_std::core::binding::AsShared;
+    assert!(app.queue.as_shared().with(|session| session.needs_time()));
 }
 
 fn report(source: &dyn Producer<String>, node: &str) {
@@ -189,7 +190,7 @@ fn an_event_source_needs_a_producer_and_no_more() {
     clock.advance(2 * SECOND);
     let batch = app.queue.get_many(9).unwrap();
     assert!(batch.keys().eq(&["a", "c", "b", "d"]));
-    batch.success().unwrap();
+    batch.success();
 
     app.queue.shut_down();
     let late = producer.add("e".to_owned());

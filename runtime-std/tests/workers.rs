@@ -7,10 +7,9 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use requeue_std::binding::Threads;
 use requeue_std::core::{Metrics, Times};
-use requeue_std::{
-    Action, AddOptions, Builder, ManualClock, RunContext, Threads, WorkQueue, Workers,
-};
+use requeue_std::{Action, AddOptions, Builder, ManualClock, RunContext, WorkQueue, Workers};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -95,7 +95,7 @@ async fn a_limit_on_the_keys_changes_no_type() {
     });
     tokio::task::yield_now().await;
     assert!(!waits.is_finished(), "there is no room");
-    app.queue.get().await.unwrap().success().unwrap();
+    app.queue.get().await.unwrap().success();
     assert_eq!(waits.await.unwrap(), Ok(Added::Ready));
     assert_eq!((app.queue.max_keys(), app.queue.total()), (Some(2), 2));
     app.queue.limit_keys(3);
@@ -127,7 +127,7 @@ async fn an_event_source_needs_a_producer_and_no_more() {
     for key in ["a", "b"] {
         let guard = app.queue.get().await.unwrap();
         assert_eq!(*guard, key);
-        guard.success().unwrap();
+        guard.success();
     }
     app.queue.shut_down();
     let late = producer.add("c".to_owned());

@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::binding::AsShared;
 use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter, Rejected};
 use requeue_tokio::{
-    Action, Added, Batch, CancellationToken, Drained, Finished, GetError, Guard, Guards, WorkQueue,
-    backoff_until,
+    Action, Added, Batch, CancellationToken, Drained, Finished, Guard, Guards, WaitError,
+    WorkQueue, backoff_until,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, sleep, timeout};
@@ -42,7 +42,7 @@ fn queue() -> Keys {
 }
 
 fn asleep(queue: &Keys) -> usize {
-    queue.lock().with(|state| state.queue().asleep())
+    queue.as_shared().look(|queue| queue.asleep())
 }
 
 /// Waits until nothing is ready and this many tasks wait in `get`.
@@ -86,7 +86,7 @@ async fn a_guard_outlives_the_handle_and_moves_to_another_task() {
     let other = queue.clone();
     drop(queue);
     let finished = tokio::spawn(async move { guard.release() }).await.unwrap();
-    assert_eq!(finished, Ok(Finished::Idle));
+    assert_eq!(finished, Finished::Idle);
     assert_eq!(other.state(&1), None);
 }
 
@@ -97,7 +97,7 @@ async fn a_waiting_task_gets_what_another_adds() {
     let getter = tokio::spawn(async move { waiting.get().await.map(|guard| *guard) });
     until_asleep(&queue, 1).await;
     queue.add(7).unwrap();
-    assert_eq!(getter.await.unwrap(), Some(7));
+    assert_eq!(getter.await.unwrap(), Ok(7));
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,8 +115,8 @@ async fn a_delayed_key_wakes_the_task_that_watches_the_clock() {
     }
     let mut keys = getters.join_all().await;
     assert_eq!(start.elapsed(), SECOND);
-    keys.sort();
-    assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+    keys.sort_by_key(|key| key.ok());
+    assert_eq!(keys, [Ok(0), Ok(1), Ok(2)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,17 +129,25 @@ async fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
     assert!(getter.is_pending());
     advance(Duration::from_millis(1)).await;
     assert_eq!(getter.wakes(), 1);
-    assert_eq!(getter.ready().unwrap_err(), GetError::TimedOut);
+    assert_eq!(getter.ready().unwrap_err(), WaitError::TimedOut);
     drop(getter);
     assert_eq!(asleep(&queue), 0);
     let late = queue.get_timeout(Duration::ZERO).await;
-    assert_eq!(late.unwrap_err(), GetError::TimedOut);
+    assert_eq!(late.unwrap_err(), WaitError::TimedOut);
 
     let deadline = Instant::now() + 3 * SECOND;
-    assert_eq!(*queue.get_deadline(deadline).await.unwrap(), 1);
+    assert_eq!(
+        *queue
+            .get_deadline(queue.clock().at(deadline))
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(Instant::now(), deadline);
     queue.add(2).unwrap();
-    let ready = queue.get_deadline(deadline - SECOND).await;
+    let ready = queue
+        .get_deadline(queue.clock().at(deadline - SECOND))
+        .await;
     assert_eq!(*ready.unwrap(), 2, "a key that is ready is handed out");
 }
 
@@ -153,7 +161,7 @@ async fn a_getter_that_times_out_passes_its_watch_on() {
     assert!(other.is_pending());
     advance(SECOND).await;
     assert_eq!((owner.wakes(), other.wakes()), (1, 0));
-    assert_eq!(owner.ready().unwrap_err(), GetError::TimedOut);
+    assert_eq!(owner.ready().unwrap_err(), WaitError::TimedOut);
     drop(owner);
     assert_eq!(other.wakes(), 1);
     assert!(other.is_pending());
@@ -168,14 +176,14 @@ async fn shutdown_wakes_every_task() {
     let mut getters = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
-        getters.spawn(async move { queue.get().await.is_none() });
+        getters.spawn(async move { queue.get().await.is_err() });
     }
     until_asleep(&queue, 4).await;
     queue.shut_down();
     assert_eq!(getters.join_all().await, [true; 4]);
     assert_eq!(queue.add(1), Err(Rejected::Closed(1)));
     let closed = queue.get_timeout(SECOND).await;
-    assert_eq!(closed.unwrap_err(), GetError::Closed);
+    assert_eq!(closed.unwrap_err(), WaitError::Closed);
 }
 
 #[tokio::test]
@@ -187,12 +195,12 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let mut drains: Vec<_> = (0..3).map(|_| by_hand(queue.drain())).collect();
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
-    guard.release().unwrap();
+    guard.release();
     // One key is still ready: client-go would report the drain as over.
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let before: Vec<_> = drains.iter().map(|drain| drain.wakes()).collect();
-    queue.get().await.unwrap().release().unwrap();
+    queue.get().await.unwrap().release();
     for (drain, before) in drains.iter_mut().zip(before) {
         assert_eq!(drain.wakes(), before + 1);
         assert_eq!(drain.ready(), Drained::Complete);
@@ -210,7 +218,7 @@ async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
     let guard = queue.get().await.unwrap();
     let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
-    assert!(queue.next(guard, Action::Success).await.is_none());
+    assert!(queue.next(guard, Action::Success).await.is_err());
     assert_eq!(drain.wakes(), 1);
     assert_eq!(drain.ready(), Drained::Complete);
 }
@@ -219,9 +227,9 @@ async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
 async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let queue = queue();
     queue.add(1).unwrap();
-    assert_eq!(queue.drain_timeout(Duration::ZERO).await, Drained::Pending);
+    assert!(timeout(Duration::ZERO, queue.drain()).await.is_err());
     let start = Instant::now();
-    assert_eq!(queue.drain_timeout(SECOND).await, Drained::Pending);
+    assert!(timeout(SECOND, queue.drain()).await.is_err());
     assert_eq!(start.elapsed(), SECOND);
     let mut untimed = by_hand(queue.drain());
     let mut watcher = by_hand(queue.wait_drained());
@@ -253,7 +261,7 @@ async fn a_question_mark_that_returns_early_retries_the_key() {
     async fn work(queue: &Keys) -> Result<(), std::num::ParseIntError> {
         let guard = queue.get().await.unwrap();
         let _: u32 = "no number".parse()?;
-        guard.success().unwrap();
+        guard.success();
         Ok(())
     }
 
@@ -288,7 +296,7 @@ async fn a_guard_ends_its_run_only_once() {
         queue.state(&1).unwrap().active,
         "a stale guard has no effect"
     );
-    assert_eq!(second.release(), Ok(Finished::Idle));
+    assert_eq!(second.release(), Finished::Idle);
     assert!(queue.release_key(&1).is_err());
 }
 
@@ -300,12 +308,12 @@ async fn a_guard_knows_its_attempts() {
         let guard = queue.get().await.unwrap();
         assert_eq!((guard.attempt(), guard.failures()), (attempt, attempt - 1));
         let delay = SECOND * (1 << (attempt - 1));
-        assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
+        assert_eq!(guard.retry(), Finished::Delayed(delay));
     }
     let guard = queue.get().await.unwrap();
-    assert_eq!(guard.snooze(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(guard.snooze(SECOND), Finished::Delayed(SECOND));
     assert_eq!(queue.failures(&1), 3, "no failure was counted");
-    let _ = queue.get().await.unwrap().success();
+    queue.get().await.unwrap().success();
     assert_eq!(queue.failures(&1), 0);
 }
 
@@ -347,13 +355,13 @@ async fn a_batch_is_completed_together_or_key_by_key() {
     queue.add_many(0..4, |_| unreachable!());
     let batch = queue.get_many(2).await.unwrap();
     assert_eq!((batch.len(), queue.len()), (2, 2));
-    batch.release().unwrap();
+    batch.release();
     let guards = queue.get_many(9).await.unwrap().into_guards();
     let [two, three] = <[_; 2]>::try_from(guards).unwrap();
     assert_eq!((*two, *three), (2, 3));
-    assert_eq!(three.retry(), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(three.retry(), Finished::Delayed(SECOND));
     assert!(queue.state(&2).unwrap().active);
-    two.release().unwrap();
+    two.release();
     assert_eq!(queue.state(&2), None);
 }
 
@@ -385,7 +393,7 @@ fn a_queue_is_made_and_filled_outside_of_any_runtime() {
     let queue = queue();
     queue.add(1).unwrap();
     queue.add_after(2, Duration::from_millis(1)).unwrap();
-    assert_eq!(by_hand(queue.get()).ready().map(|guard| *guard), Some(1));
+    assert_eq!(by_hand(queue.get()).ready().map(|guard| *guard), Ok(1));
     queue.forget(&1);
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_time().build().unwrap();
@@ -530,7 +538,7 @@ async fn a_task_that_always_finds_a_key_lets_others_run() {
     let worked = local.run_until(async move {
         let worker = tokio::task::spawn_local(async move {
             while let Ok(guard) = worker.get_timeout(Duration::ZERO).await {
-                guard.success().unwrap();
+                guard.success();
             }
         });
         tokio::task::spawn_local(async move { *ran.borrow_mut() = Some(queue.len()) });
@@ -559,7 +567,7 @@ async fn a_stream_with_a_task_for_each_key_drains() {
                     // Refused in the second run.
                     let _ = queue.add(*guard);
                     sleep(SECOND).await;
-                    guard.success().unwrap()
+                    guard.success()
                 });
             }
         }
@@ -578,10 +586,10 @@ async fn a_loop_around_get_with_a_task_for_each_key_drains() {
     let feeder = tokio::spawn({
         let queue = queue.clone();
         async move {
-            while let Some(guard) = queue.get().await {
+            while let Ok(guard) = queue.get().await {
                 tokio::spawn(async move {
                     sleep(SECOND).await;
-                    guard.success().unwrap()
+                    guard.success()
                 });
             }
         }

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use requeue_core::{Priorities, RateLimiter, Storage};
-use requeue_tokio::{AddOptions, Added, Rejected, Shared, WorkQueue};
+use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{AddOptions, Added, Rejected, WorkQueue};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
@@ -63,7 +64,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use requeue_shards::{EngineError, Memory, Shards};
-/// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+/// use requeue_tokio::{CancellationToken, WorkQueue};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), EngineError> {
@@ -73,7 +74,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// assert_eq!(member.add(String::from("node-7")), Ok(None), "nothing is owned before it runs");
 ///
 /// let stop = CancellationToken::new();
-/// let reconcile = |_, _| async { Ok::<_, Infallible>(Action::Success) };
+/// let reconcile = |_, _| async {};
 /// let run = member.run(4, stop.clone(), reconcile);
 /// let look = async {
 ///     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -131,7 +132,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     pub(crate) async fn join(
         config: Arc<Config<E>>,
@@ -172,7 +173,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`WorkQueue::add`](requeue_core::binding::Shared::add).
+    /// As [`WorkQueue::add`](WorkQueue::add).
     pub fn add(&self, key: K) -> Result<Option<Added>, Rejected<K>> {
         let priority = Some(self.parts.fresh());
         self.add_with(
@@ -189,7 +190,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`WorkQueue::add_with`](requeue_core::binding::Shared::add_with).
+    /// As [`WorkQueue::add_with`](WorkQueue::add_with).
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Option<Added>, Rejected<K>> {
         if !self.owns(&key) {
             return Ok(None);

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use requeue_tokio::WorkQueue;
+use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::core::{RateLimiter, Storage};
-use requeue_tokio::{Shared, WorkQueue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -32,7 +33,7 @@ use crate::view::View;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use requeue_shards::{Held, Memory, Shards};
-/// use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
+/// use requeue_tokio::{CancellationToken, WorkQueue, Workers};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), requeue_shards::EngineError> {
@@ -49,7 +50,6 @@ use crate::view::View;
 ///     async move {
 ///         println!("{key} is written with the fence {}", held.fence());
 ///         stopped.cancel();
-///         Ok::<_, Infallible>(Action::Success)
 ///     }
 /// });
 /// run.await
@@ -157,7 +157,7 @@ impl<E: Engine> Shards<E> {
         K: ShardKey,
         L: RateLimiter + 'static,
         S: Storage + 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<TaskHost<K, L, S>>: Send + Sync,
         R: Fn(Taken) -> F + Send + Sync + 'static,
         F: Future<Output = Result<I, X>> + Send + 'static,
         I: IntoIterator<Item = K>,
@@ -186,7 +186,7 @@ impl<E: Engine> Shards<E> {
     /// ```
     /// use std::convert::Infallible;
     /// use requeue_shards::{EngineError, Held, Memory, Shards};
-    /// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+    /// use requeue_tokio::{CancellationToken, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), EngineError> {
@@ -204,7 +204,7 @@ impl<E: Engine> Shards<E> {
     /// let reconcile = move |key: String, _: Held| {
     ///     assert_eq!(key, "order-1");
     ///     stopped.cancel();
-    ///     async { Ok::<_, Infallible>(Action::Success) }
+    ///     async {}
     /// };
     /// member.run(1, stop, reconcile).await
     /// # }

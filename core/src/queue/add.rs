@@ -45,7 +45,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// // The node changes during its run: it will run again, but never twice at the same time.
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
     /// assert!(queue.at(now).try_get().is_none());
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert!(queue.at(now).try_get().is_some());
     /// ```
     #[doc(alias = "Add")]
@@ -193,7 +193,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// let first = queue.at(now).try_get().unwrap();
     /// assert_eq!((first.key, first.priority), ("node-7", 2));
-    /// # queue.at(now).release(first.ticket).unwrap();
+    /// # queue.at(now).release(first.ticket);
     /// ```
     pub fn add_with(&mut self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         let Self { queue, now, spare } = self;
@@ -610,7 +610,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// What became of the key, and the key that made way for it.
-pub(crate) type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest

@@ -182,7 +182,7 @@ const fn at_least_one(keys: u8) -> NonZeroU8 {
 }
 
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
     ///
     /// Makes no room for delays, whose memory grows when there are any. Does nothing with
@@ -199,13 +199,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let listed = ["node-7", "node-8", "node-9"];
     /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
-    /// queue.reserve(listed.len());
+    /// queue.at(Instant::EPOCH).reserve(listed.len());
     /// let _ = queue.at(Instant::EPOCH).add_many(listed, |_| {});
     /// assert_eq!(queue.stats().total, 3);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
-        self.slots.reserve(additional);
-        self.lists.reserve(additional);
+        self.queue.slots.reserve(additional);
+        self.queue.lists.reserve(additional);
     }
 }
 
@@ -417,9 +417,9 @@ mod growable {
         ///     let work = queue.at(now).try_get().unwrap();
         ///     // The worker fails and gives up: only the failure record is left.
         ///     let _ = queue.at(now).add_rate_limited(key);
-        ///     let _ = queue.at(now).release(work.ticket);
+        ///     queue.at(now).release(work.ticket);
         ///     let again = queue.at(Instant::from_nanos(2_000_000)).try_get().unwrap();
-        ///     let _ = queue.at(now).release(again.ticket);
+        ///     queue.at(now).release(again.ticket);
         /// }
         /// assert_eq!(queue.failures(&0), 0, "the oldest record is discarded");
         /// assert_eq!(queue.failures(&2), 1);

@@ -14,7 +14,7 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Added, NotActive};
+use crate::outcome::Added;
 use crate::policy::{InSlots, KeepPolicy, Kept, Policy, SetPolicy};
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::fixed::Fixed;
@@ -227,7 +227,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         ticket: Ticket,
         forgets: bool,
         now: Instant,
-    ) -> Result<bool, NotActive> {
+    ) -> Option<bool> {
         self.end_run::<true>(ticket, forgets, now)
     }
 

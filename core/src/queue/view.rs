@@ -154,7 +154,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let work = queue.at(now).try_get().unwrap();
     /// assert!(queue.contains(&"node-7"), "it is active");
-    /// let _ = queue.at(now).finish(work.ticket, Action::Success);
+    /// queue.at(now).finish(work.ticket, Action::Success);
     /// assert!(!queue.contains(&"node-7"));
     /// ```
     pub fn contains<B>(&self, key: &B) -> bool
@@ -185,7 +185,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.at(later).try_get().unwrap();
     /// if queue.failures(&work.key) >= 3 {
-    ///     let _ = queue.at(later).finish(work.ticket, Action::Success);
+    ///     queue.at(later).finish(work.ticket, Action::Success);
     /// }
     /// assert_eq!(queue.failures(&"node-7"), 0);
     /// ```

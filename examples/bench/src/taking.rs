@@ -30,7 +30,7 @@ pub fn on_a_thread(by: By, ready: Ready, keys: &[u64]) {
         held = held.and_then(|guard| match by {
             By::Next => queue.next(guard, Action::Success),
             By::Get => {
-                let _ = guard.success();
+                guard.success();
                 queue.get()
             }
         });
@@ -47,13 +47,13 @@ pub fn in_a_task(by: By, ready: Ready, keys: &[u64]) {
         let mut held = queue.get().await;
         for &key in keys {
             let _ = queue.add(key);
-            let Some(guard) = held else {
+            let Ok(guard) = held else {
                 return;
             };
             held = match by {
                 By::Next => queue.next(guard, Action::Success).await,
                 By::Get => {
-                    let _ = guard.success();
+                    guard.success();
                     queue.get().await
                 }
             };

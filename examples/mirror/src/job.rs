@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use requeue::binding::AsShared;
 use requeue::std::{Leftover, WorkQueue, Workers};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -172,7 +173,7 @@ fn poll(mirror: &Mirror, last: &mut Instant) {
 /// What the queue holds, all at one moment: a key that goes from one state to another in between
 /// would be missed by three questions.
 fn load(queue: &Queue) -> Load {
-    queue.with(|session| {
+    queue.as_shared().with(|session| {
         while session.advance() {}
         let stats = session.stats();
         Load {

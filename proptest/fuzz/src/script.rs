@@ -229,11 +229,12 @@ fn cap(bytes: &mut Unstructured) -> Result<Cap> {
 
 /// How a run may end.
 pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
-    Ok(match bytes.int_in_range(0..=4_u8)? {
+    Ok(match bytes.int_in_range(0..=5_u8)? {
         0 => Action::Release,
         1 => Action::Success,
         2 => Action::RequeueAfter(draw::duration(bytes)?),
         3 => Action::Retry,
+        4 => Action::GiveUp,
         _ => Action::Snooze(draw::duration(bytes)?),
     })
 }
@@ -258,7 +259,7 @@ fn several<T>(
     bytes: &mut Unstructured,
     mut one: impl FnMut(&mut Unstructured) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let count = bytes.int_in_range(0..=4_u8)?;
+    let count = bytes.int_in_range(0..=5_u8)?;
     (0..count).map(|_| one(bytes)).collect()
 }
 

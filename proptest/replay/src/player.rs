@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{AddOptions, Drained, Instant, Merge};
+use requeue_core::{AddOptions, Drained, Finished, Instant, Merge};
 use requeue_proptest::Figures;
 use requeue_proptest::subject::{Drain, Key, Setup, Subject, Ticket};
 
@@ -192,7 +192,7 @@ impl<S: Subject> Player<S> {
         self.releases += 1;
         match self.tickets.remove(&key) {
             Some(ticket) if self.uses_tickets && self.releases.is_multiple_of(2) => {
-                self.subject.release(ticket).is_ok()
+                self.subject.release(ticket) != Finished::Stale
             }
             _ => self.subject.release_key(key).is_ok(),
         }

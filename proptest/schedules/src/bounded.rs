@@ -64,7 +64,7 @@ macro_rules! bounded {
             fn run(&self) -> u32 {
                 let guard = $wait(self.get()).unwrap();
                 let key = *guard;
-                guard.success().unwrap();
+                guard.success();
                 key
             }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Host, Lock};
 use requeue_std::core::{
-    Action, Batch, Drained, Exponential, GetError, Groups, Growable, Guard, Instant, KeyState,
-    Leftover, Policy, Queue, RandomState, RateLimiter, Reporter, Storage, Workers,
+    Action, Batch, Drained, Exponential, Groups, Growable, Guard, Instant, KeyState, Leftover,
+    Policy, Queue, RandomState, RateLimiter, Reporter, Storage, WaitError, Workers,
 };
 use requeue_std::{QueueClock, ThreadHost};
 use requeue_tokio::TaskHost;
@@ -57,7 +57,7 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// # Errors
     ///
     /// As there.
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError>;
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError>;
 
     /// The runtime's `get_many`.
     fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>>;
@@ -204,7 +204,7 @@ where
         self.get()
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
         self.get_deadline(deadline)
     }
 
@@ -283,7 +283,7 @@ where
         block_on(curious(self, self.get()))
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
         block_on(curious(self, self.get_deadline(deadline)))
     }
 

@@ -6,7 +6,7 @@
 //! under way between two steps.
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{Added, Drained, Rejected};
+use requeue_core::{Added, Drained, Finished, Rejected};
 
 use super::recorder::Recorder;
 use super::{Script, unexpected};
@@ -64,7 +64,7 @@ impl Workers {
         let millis = self.millis;
         for worker in &mut self.on {
             if let Some((_, ticket, _)) = worker.take_if(|(_, _, until)| *until <= millis) {
-                assert_eq!(script.subject.release(ticket), Ok(()));
+                assert_ne!(script.subject.release(ticket), Finished::Stale);
             }
         }
         for index in 0..self.on.len() {
@@ -98,7 +98,7 @@ pub(crate) fn add_while_processing(script: &mut Script) {
                 if runs[usize::from(key)] < 2 {
                     script.add(key, Added::Dirty);
                 }
-                assert_eq!(script.subject.release(ticket), Ok(()));
+                assert_ne!(script.subject.release(ticket), Finished::Stale);
             }
         }
         shut_down(&mut script.subject);

@@ -1,4 +1,4 @@
-use requeue_core::{AddOptions, Added, Merge, Rejected};
+use requeue_core::{AddOptions, Added, Finished, Merge, Rejected};
 
 use super::{Script, ms};
 use crate::subject::Subject;
@@ -22,7 +22,7 @@ pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
     script.advance(1);
     let ticket = script.get(1);
     event(script, Added::Delayed);
-    assert_eq!(script.subject.release(ticket), Ok(()));
+    assert_eq!(script.subject.release(ticket), Finished::Idle);
     script.advance(99);
     script.nothing_to_get();
     script.advance(1);

@@ -147,9 +147,9 @@ impl Subject for Recorder {
         debug: next(ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
         nothing: leave(getter: &mut Getter);
         debug: release_key(key: Key) -> Result<(), NotActive>;
-        debug: release(ticket: Ticket) -> Result<(), NotActive>;
-        debug: finish_many(tickets: Vec<Ticket>, how: Action) -> Result<(), NotActive>;
-        debug: finish(ticket: Ticket, how: Action) -> Result<Finished, NotActive>;
+        debug: release(ticket: Ticket) -> Finished;
+        debug: finish_many(tickets: Vec<Ticket>, how: Action) -> usize;
+        debug: finish(ticket: Ticket, how: Action) -> Finished;
         nothing: shut_down();
         debug: begin_drain() -> Drain;
         debug: drained(drain: &Drain) -> Drained;

@@ -1,4 +1,4 @@
-use requeue_core::{Action, AddOptions, Added, Merge, Why};
+use requeue_core::{Action, AddOptions, Added, Finished, Merge, Why};
 
 use super::run_rate::paced;
 use super::{Script, ms, setup};
@@ -33,7 +33,7 @@ pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
     runs(script, 1, false);
     script.advance(10);
     runs(script, 1, true);
-    assert_eq!(script.subject.release(ticket), Ok(()));
+    assert_eq!(script.subject.release(ticket), Finished::Ready);
     why(script, 1, Why::Ready);
     script.get(1);
     script.done(1);
@@ -44,7 +44,8 @@ pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
 pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
-    assert!(script.subject.finish(ticket, Action::Retry).is_ok());
+    let finished = script.subject.finish(ticket, Action::Retry);
+    assert_eq!(finished, Finished::Delayed(ms(1)));
     let until = script.subject.now() + ms(1);
     why(script, 1, Why::BackingOff { until, failures: 1 });
     // A later deadline does not count, and an equal one is that of the limiter, too.
@@ -87,8 +88,8 @@ pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     why(script, 1, Why::Ready);
     let ticket = script.get(1);
     let until = script.subject.now() + ms(7);
-    let snooze = Action::Snooze(ms(7));
-    assert!(script.subject.finish(ticket, snooze).is_ok());
+    let finished = script.subject.finish(ticket, Action::Snooze(ms(7)));
+    assert_eq!(finished, Finished::Delayed(ms(7)));
     why(script, 1, Why::Delayed { until });
 }
 

@@ -231,7 +231,8 @@ fn left(byte: u8, after: u8, unit: Duration) -> Left {
 fn action(byte: u8, unit: Duration) -> Action {
     match byte % 8 {
         0..3 => Action::Release,
-        3..5 => Action::Success,
+        3 => Action::Success,
+        4 => Action::GiveUp,
         5 => Action::Retry,
         6 => Action::Snooze(delay(byte, unit)),
         _ => Action::RequeueAfter(delay(byte, unit)),

@@ -260,6 +260,7 @@ fn action() -> impl Strategy<Value = Action> {
         Just(Action::Success),
         delay().prop_map(Action::RequeueAfter),
         Just(Action::Retry),
+        Just(Action::GiveUp),
         delay().prop_map(Action::Snooze),
     ]
 }

@@ -421,8 +421,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let Ok(ticket) = ticket.core() else {
-            return (Err(NotActive), self.get(getter));
+        let Some(ticket) = ticket.core() else {
+            return (Finished::Stale, self.get(getter));
         };
         let now = self.time_for(action);
         let mut session = self.queue.at(now);
@@ -442,22 +442,28 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         self.obey(value)
     }
 
-    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+    fn release(&mut self, ticket: Ticket) -> Finished {
+        let Some(ticket) = ticket.core() else {
+            return Finished::Stale;
+        };
         let now = self.any_time();
-        let value = self.queue.at(now).release(ticket.core()?);
+        let value = self.queue.at(now).release(ticket);
         self.obey(value)
     }
 
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
         let now = self.time_for(action);
-        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
+        let tickets = tickets.into_iter().filter_map(Ticket::core);
         let value = self.queue.at(now).finish_many(tickets, action);
         self.obey(value)
     }
 
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
+        let Some(ticket) = ticket.core() else {
+            return Finished::Stale;
+        };
         let now = self.time_for(action);
-        let value = self.queue.at(now).finish(ticket.core()?, action);
+        let value = self.queue.at(now).finish(ticket, action);
         self.obey(value)
     }
 

@@ -125,7 +125,7 @@ impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
     }
 
     fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
-        self.queue().lock().with(|state| work(state.queue()))
+        self.queue().look(work)
     }
 }
 
@@ -216,8 +216,9 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        self.queue()
-            .with_now(|session| StorageOf::<R>::add_debounced(session, key, [quiet, max]))
+        self.queue().timed(true, |session| {
+            StorageOf::<R>::add_debounced(session, key, [quiet, max])
+        })
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
@@ -296,12 +297,12 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let Ok(ticket) = ticket.core() else {
-            return (Err(NotActive), self.get(getter));
+        let Some(ticket) = ticket.core() else {
+            return (Finished::Stale, self.get(getter));
         };
-        let (finished, next) = self
-            .queue()
-            .with_now(|session| (session.finish(ticket, action), session.poll_get(getter)));
+        let (finished, next) = self.queue().timed(true, |session| {
+            (session.finish(ticket, action), session.poll_get(getter))
+        });
         (finished, map_next(next, Handed::from))
     }
 
@@ -313,17 +314,20 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().release_key(&key)
     }
 
-    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.finish(ticket, Action::Release).map(|_| ())
+    fn release(&mut self, ticket: Ticket) -> Finished {
+        self.finish(ticket, Action::Release)
     }
 
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
-        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
+        let tickets = tickets.into_iter().filter_map(Ticket::core);
         self.queue().finish_many(tickets, action)
     }
 
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        self.queue().finish(ticket.core()?, action)
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
+        match ticket.core() {
+            Some(ticket) => self.queue().finish(ticket, action),
+            None => Finished::Stale,
+        }
     }
 
     fn panic_at_work(&mut self) -> bool {

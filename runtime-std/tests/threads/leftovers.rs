@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::Lock;
+use requeue_std::core::binding::AsShared;
 use requeue_std::core::{Growable, Instant, NoLimit, Policy, Queue, Reporter};
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_test_tools::in_time;
@@ -26,12 +26,12 @@ fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Du
                 let end = |key: &u32| {
                     assert_eq!(*key, 1, "the others get no token");
                     queue.shut_down();
-                    Ok::<_, String>(Action::Success)
+                    Action::Success
                 };
                 queue.run(workers, end).unwrap()
             });
             for step in moves {
-                let asleep = || queue.lock().with(|state| state.queue().asleep());
+                let asleep = || queue.as_shared().look(|queue| queue.asleep());
                 while !(queue.is_shutting_down() && asleep() == 1) {
                     thread::yield_now();
                 }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
-use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{
+    Action, Failure, IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;
@@ -39,7 +41,7 @@ where
     Shared<K, L, S>: Send + Sync,
     E: Send + 'static,
     F: Fn(K, RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
+    R: Future<Output: IntoAction<Error = E>> + Send + 'static,
 {
     /// Processes keys until the queue is shut down, by `shut_down_on` or otherwise, and drained.
     /// Returns what is left.
@@ -54,7 +56,7 @@ where
             .is_none()
         {
             // The workers end once the queue has drained, so nothing else waits for the drain here.
-            let _ = self.queue.begin_drain();
+            let _ = self.queue.shared.begin_drain();
             workers.await;
         }
         self.queue.leftovers().collect()
@@ -77,7 +79,7 @@ where
             }
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
-                self.queue.wake_all();
+                self.queue.shared.wake_all();
             }
             let mut closed = pin!(self.queue.closed());
             let news = poll_fn(|context| {
@@ -145,7 +147,11 @@ where
             workers: &self.workers,
             key: guard.key(),
         };
-        let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
+        let run = async {
+            (self.reconcile)(guard.key().clone(), begun.context())
+                .await
+                .into_action()
+        };
         // Dropped inside as well, because its `Drop` may panic.
         let result = match caught(begun.contain(queue.clock(), run)).await {
             Ok(Some(result)) => result.map_err(Failure::Error),

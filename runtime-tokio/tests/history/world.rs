@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
 use requeue_tokio::core::Exponential;
-use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
+use requeue_tokio::core::binding::AsShared;
+use requeue_tokio::{Action, Drained, Finished, Guard, WaitError, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;
@@ -69,37 +70,37 @@ impl World {
                 Some(guard) => guard,
                 None => match self.take(&mut rng).await {
                     Ok(guard) => guard,
-                    Err(GetError::Closed) => return,
+                    Err(WaitError::Closed) => return,
                     Err(_) => continue,
                 },
             };
             match self.run(&guard, &mut rng).await {
                 None => drop(guard),
                 Some(action) if rng.roll(2) == 0 => {
-                    guard.finish(action).unwrap();
+                    assert_ne!(guard.finish(action), Finished::Stale);
                 }
                 Some(action) => match self.queue.next(guard, action).await {
-                    Some(guard) => next = Some(guard),
-                    None => return,
+                    Ok(guard) => next = Some(guard),
+                    Err(_) => return,
                 },
             }
         }
     }
 
-    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Exponential>, GetError> {
+    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Exponential>, WaitError> {
         match rng.roll(4) {
             0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {
                 biased;
-                guard = self.queue.get() => guard.ok_or(GetError::Closed),
-                () = dawdle(rng, 5) => Err(GetError::TimedOut),
+                guard = self.queue.get() => guard,
+                () = dawdle(rng, 5) => Err(WaitError::TimedOut),
             },
             2 => {
-                let batch = self.queue.get_many(2).await.ok_or(GetError::Closed)?;
+                let batch = self.queue.get_many(2).await?;
                 // What is left of the batch is dropped: given back as failed.
                 Ok(batch.into_guards().swap_remove(0))
             }
-            _ => self.queue.get().await.ok_or(GetError::Closed),
+            _ => self.queue.get().await,
         }
     }
 
@@ -155,8 +156,8 @@ impl World {
     /// Takes back what is left over, in competition with the workers.
     pub(crate) async fn collect(self, mut rng: Rng) {
         while !self.is_over.load(Ordering::SeqCst) {
-            let ready = self.queue.take_ready();
-            let left = ready.or_else(|| self.queue.take_delayed());
+            let ready = self.queue.as_shared().take_ready();
+            let left = ready.or_else(|| self.queue.as_shared().take_delayed());
             if let Some(left) = left {
                 self.ledger.leave(left.key);
             }
@@ -173,7 +174,10 @@ impl World {
         // None, or more than passes while a task is busy.
         let timeout = pause(&mut rng) * rng.roll(2) as u32;
         let drained = match rng.roll(3) {
-            0 => self.queue.drain_timeout(timeout).await,
+            0 => {
+                let drained = tokio::time::timeout(timeout, self.queue.drain()).await;
+                drained.unwrap_or(Drained::Pending)
+            }
             1 => tokio::select! {
                 biased;
                 drained = self.queue.drain() => drained,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_core::{RateLimiter, RunContext, Storage};
-use requeue_tokio::{Action, AddOptions, CancellationToken, Shared, Workers};
+use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -22,7 +23,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
     /// shut down. Then no key begins to run, each shard is released when its last run has ended,
@@ -65,7 +66,7 @@ where
     where
         X: Send + 'static,
         F: Fn(K, Held) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Action, X>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = X>> + Send + 'static,
     {
         let mut first = self.parts.first.lock().await;
         // Also cancelled by the end of the queue.
@@ -80,7 +81,7 @@ where
             async move {
                 match (run, work) {
                     (Some(run), Some(work)) => {
-                        let result = work.await;
+                        let result = work.await.into_action();
                         run.end_mark(&key, result).await
                     }
                     _ => Ok(Action::Success),
@@ -161,7 +162,7 @@ where
         };
         let config = &self.parts.config;
         let delay = match &result {
-            Ok(Action::Success | Action::Release) => None,
+            Ok(Action::Success | Action::GiveUp | Action::Release) => None,
             Ok(Action::RequeueAfter(delay)) => Some(*delay),
             _ => return result,
         };

@@ -4,7 +4,7 @@ use core::hash::{BuildHasher, Hash};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use requeue_core::binding::Ticket;
+use requeue_core::binding::{AsShared, Ticket};
 use requeue_core::{
     Action, Exponential, Growable, Instant, Metrics, Queue, Reporter, Times, default_item_based,
 };
@@ -86,7 +86,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     fn done(&mut self, _: &K, run: Option<Ticket>, now: u64) {
         self.set_clock(now);
         if let Some(ticket) = run {
-            let _ = self.queue.finish(ticket, Action::Release);
+            self.queue.as_shared().finish(ticket, Action::Release);
         }
     }
 
@@ -103,11 +103,11 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, H> {
 
     fn take_delayed(&mut self, now: u64) -> Option<K> {
         self.set_clock(now);
-        self.queue.take_delayed().map(|left| left.key)
+        self.queue.as_shared().take_delayed().map(|left| left.key)
     }
 
     fn take_ready(&mut self) -> Option<K> {
-        self.queue.take_ready().map(|left| left.key)
+        self.queue.as_shared().take_ready().map(|left| left.key)
     }
 }
 

@@ -11,7 +11,7 @@ use requeue_schedules::{
     with,
 };
 use requeue_std::core::GroupLimits;
-use requeue_std::{Action, Drained, GetError};
+use requeue_std::{Action, Drained, WaitError};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;
 
@@ -47,7 +47,7 @@ fn the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored
     queue.add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
     let (taken, threads) = getters(&queue, 1, 1);
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(next(&taken), [12]);
     join(threads);
     is_at_rest(&queue);
@@ -94,7 +94,7 @@ fn a_group_at_its_limit_takes_no_wake_of_another<Q: Waits<Stored = Grouped>>() {
     let (taken, threads) = holders(&queue, 2, &gate);
     queue.add(21).unwrap();
     assert_eq!(next(&taken), [21]);
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(next(&taken), [12]);
     drop(closed);
     join(threads);
@@ -124,7 +124,7 @@ fn a_worker_that_asks_for_more_leaves_no_getter_asleep<Q: Waits<Stored = Grouped
         queue.add(31).unwrap();
         assert_eq!(next(&taken), [31]);
     }
-    guard.success().unwrap();
+    guard.success();
     drop(closed);
     join(threads);
     queue.cancel(&13);
@@ -141,7 +141,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = G
     });
     let (taken, threads) = getters(&queue, 1, 1);
     Q::advance(SECOND);
-    guard.success().unwrap();
+    guard.success();
     match hasty.join().unwrap() {
         Ok(key) => {
             assert_eq!(key, 12);
@@ -149,7 +149,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = G
             assert_eq!(next(&taken), [13]);
         }
         Err(error) => {
-            assert_eq!(error, GetError::TimedOut);
+            assert_eq!(error, WaitError::TimedOut);
             assert_eq!(next(&taken), [12]);
         }
     }
@@ -180,7 +180,7 @@ fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>
         .limit_group(1, GroupLimits::new().max_active(3))
         .unwrap();
     assert_eq!(next(&taken), [12, 13], "the first is still active");
-    guard.success().unwrap();
+    guard.success();
     drop(closed);
     join(threads);
     is_at_rest(&queue);
@@ -234,7 +234,7 @@ fn workers_end_after_shutdown_although_groups_are_at_their_limits<Q: Waits<Store
     let worker = |_| {
         let (runs, active) = (Arc::clone(&runs), Arc::clone(&active));
         with(&queue, move |queue| {
-            while let Some(guard) = queue.get() {
+            while let Ok(guard) = queue.get() {
                 let active = &active[*guard as usize / 10];
                 assert_eq!(active.fetch_add(1, Ordering::SeqCst), 0);
                 interrupt();
@@ -275,7 +275,7 @@ where
         })
     });
     queue.shut_down();
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(next(&taken), [0, 12]);
     drop(closed);
     join(getters);

@@ -85,7 +85,7 @@ fn a_batch_leaves_the_rest_to_the_next<Q: Waits>() {
         with(&queue, move |queue| {
             let batch = queue.get_many(2).unwrap();
             let keys: Vec<u32> = batch.keys().copied().collect();
-            batch.release().unwrap();
+            batch.release();
             for key in keys {
                 sender.send(key).unwrap();
             }

@@ -244,7 +244,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         let workers = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                while let Some(guard) = queue.get().await {
+                while let Ok(guard) = queue.get().await {
                     finished.fetch_add(1, Ordering::SeqCst);
                     finish(guard);
                 }
@@ -303,7 +303,7 @@ fn waits_for_a_state_that_are_dropped_harm_no_other() {
         let guard = queue.try_get().unwrap();
         let [aborted, patient] =
             [(); 2].map(|()| task(&queue, async |queue| (**queue).wait_idle().await));
-        let worker = with(&queue, move |_| guard.success().unwrap());
+        let worker = with(&queue, move |_| guard.success());
         aborted.abort();
         block_on(patient).unwrap();
         let _ = block_on(aborted);

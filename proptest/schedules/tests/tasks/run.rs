@@ -115,7 +115,7 @@ fn a_key_that_kills_its_worker_ends_the_run_and_nothing_is_lost() {
                 async move {
                     yield_now().await;
                     done.lock().unwrap().push(key.name());
-                    Ok::<_, &str>(Action::Success)
+                    Action::Success
                 }
             });
             block_on(run.into_future())

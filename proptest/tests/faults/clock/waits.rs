@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{self, Context, Poll};
 use std::thread;
 
-use requeue_core::binding::{Clock, Lock, Timer};
+use requeue_core::binding::{AsShared, Clock, Timer};
 use requeue_core::{Instant, NoLimit, NoMetrics, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -104,7 +104,7 @@ fn getters_on_a_clock_that_goes_back_and_forth_do_not_look_again_and_again() {
         Poll::Ready(guard) => {
             let guard = guard.unwrap();
             let key = *guard;
-            guard.success().unwrap();
+            guard.success();
             Some(key)
         }
         Poll::Pending => None,
@@ -144,11 +144,11 @@ fn getters_on_a_clock_that_stands_still_wait_and_cost_nothing() {
         panic!("what is ready needs no clock");
     };
     assert_eq!(*guard, 8);
-    guard.success().unwrap();
+    guard.success();
     drop((patient, impatient));
-    queue.lock().with(|state| {
-        state.queue().assert_valid();
-        assert_eq!(state.queue().asleep(), 0);
+    queue.as_shared().look(|queue| {
+        queue.assert_valid();
+        assert_eq!(queue.asleep(), 0);
     });
 }
 
@@ -160,12 +160,12 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             .clock(clock.clone())
             .build();
         queue.add_after(7, HOUR).unwrap();
-        let asleep = || queue.lock().with(|state| state.queue().asleep());
+        let asleep = || queue.as_shared().look(|queue| queue.asleep());
         thread::scope(|scope| {
             let work = || {
                 queue.get().map(|guard| {
                     let got = (*guard, queue.clock().now());
-                    guard.success().unwrap();
+                    guard.success();
                     got
                 })
             };
@@ -181,7 +181,7 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             let due = Instant::EPOCH + 100 * YEAR;
             clock.set(due);
             queue.wake_all();
-            while queue.lock().with(|state| state.queue().stats().total) > 0 {
+            while queue.as_shared().look(|queue| queue.stats().total) > 0 {
                 thread::yield_now();
             }
             // A getter that still waits does so for no time.
