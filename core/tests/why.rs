@@ -88,7 +88,7 @@ fn a_group_is_named_by_the_limits_that_it_has_seen_or_not() {
 }
 
 #[test]
-fn a_key_is_told_of_its_own_time_behind_a_backlog() {
+fn a_key_behind_a_backlog_has_its_own_time() {
     let mut queue: Queue<u32, Fixed<64>, _> = Queue::new(default_item_based());
     for key in 0..64 {
         let _ = queue.at(NOW).add_at(key, at(1));

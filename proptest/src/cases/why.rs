@@ -93,7 +93,7 @@ pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     why(script, 1, Why::Delayed { until });
 }
 
-pub(crate) fn a_hold_and_a_burst_are_told_from_a_delay(script: &mut Script) {
+pub(crate) fn a_hold_and_a_burst_differ_from_a_delay(script: &mut Script) {
     let mut holding = setup();
     holding.policy.cool_down_ns = 5_000_000;
     script.renew(&holding);
