@@ -512,7 +512,8 @@ pub enum Why {
         /// When it allows the next one.
         until: Instant,
     },
-    /// The queue is shut down. A key that it still has is [left over](Leftover), others are refused.
+    /// The queue is shut down. A key that it still has is [left over](Leftover); others are
+    /// refused.
     Closed,
     /// Nothing asks for a run of the key: it was not added since its last run. The queue may still
     /// have its failures on record.

@@ -37,7 +37,9 @@ fn of_two_rates_the_one_is_named_that_allows_a_run_later() {
         } else {
             Why::GroupNoToken { until }
         };
-        assert_eq!(queue.at(at(99)).why(&12), named);
+        for now in [NOW, at(99)] {
+            assert_eq!(queue.at(now).why(&12), named);
+        }
         assert!(queue.at(at(99)).try_get().is_none());
         assert_eq!(queue.at(until).why(&12), Why::Ready);
         assert_eq!(queue.at(until).try_get().unwrap().key, 12);
@@ -86,7 +88,7 @@ fn a_group_is_named_by_the_limits_that_it_has_seen_or_not() {
 }
 
 #[test]
-fn a_key_is_told_of_its_own_time_behind_a_backlog() {
+fn a_key_behind_a_backlog_has_its_own_time() {
     let mut queue: Queue<u32, Fixed<64>, _> = Queue::new(default_item_based());
     for key in 0..64 {
         let _ = queue.at(NOW).add_at(key, at(1));

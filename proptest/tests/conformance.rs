@@ -265,7 +265,7 @@ const OF_POLICIES: &[&str] = &[
     "debounce::a_burst_leaves_a_deadline_that_others_ask_for_too",
     "debounce::a_burst_that_is_taken_back_is_over",
     "debounce::an_add_that_need_not_wait_ends_its_burst",
-    "why::a_hold_and_a_burst_are_told_from_a_delay",
+    "why::a_hold_and_a_burst_differ_from_a_delay",
     "why::a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token",
 ];
 const OF_PANICS: &[&str] = &[

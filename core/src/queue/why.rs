@@ -29,24 +29,27 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`Running`](Why::Running) | the key is active | its run ends |
     /// | [`Closed`](Why::Closed) | the queue is shut down, and the key is not ready | nothing |
     /// | [`Idle`](Why::Idle) | the key is neither ready, active nor delayed | an add |
-    /// | [`Held`](Why::Held) | a [hold](crate::Policy) ends last, or as late as its deadline | its time, or `forget` and an add |
-    /// | [`Debounced`](Why::Debounced) | [`add_debounced`](Self::add_debounced) has set its deadline | its time, an add |
+    /// | [`Held`](Why::Held) | a [hold] ends with or after its deadline | its time, `forget` and an add |
+    /// | [`Debounced`](Why::Debounced) | debounced adds have set its deadline | its time, an add |
     /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline | its time, an add |
     /// | [`Delayed`](Why::Delayed) | another call has set its deadline | its time, an add |
-    /// | [`Paused`](Why::Paused) | the queue is paused | [`resume`](Self::resume) |
-    /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | [`resume_group`](Self::resume_group) |
-    /// | [`GroupAtLimit`](Why::GroupAtLimit) | its group has as many active keys as it may | a run of the group ends |
+    /// | [`Paused`](Why::Paused) | the queue is paused | `resume` |
+    /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | `resume_group` |
+    /// | [`GroupAtLimit`](Why::GroupAtLimit) | its group is at its `max_active` | a run of the group ends |
     /// | [`GroupNoToken`](Why::GroupNoToken) | the rate of its group allows no run | its time |
-    /// | [`NoToken`](Why::NoToken) | the [run rate](crate::Policy::run_rate) allows no run | its time |
+    /// | [`NoToken`](Why::NoToken) | the [run rate] allows no run | its time |
     /// | [`Ready`](Why::Ready) | a worker may take it | a worker takes it |
+    ///
+    /// [hold]: crate::Policy
+    /// [run rate]: crate::Policy::run_rate
     ///
     /// Of the last two rates, the one that allows a run later is named. A time is a promise: the
     /// key does not run before it, unless another call changes something. When it comes, the key
     /// passes to a later row. A ready key may have others in front of it, which may use the next
     /// token or reach the limit of the group.
     ///
-    /// If several calls ask for a deadline at the same time, `BackingOff` is named if the limiter is
-    /// among them. A key that was [restored](Self::restore) with a delay is `Delayed`.
+    /// If several calls ask for a deadline at the same time, `BackingOff` is named if the limiter
+    /// is among them. A key that was [restored](Self::restore) with a delay is `Delayed`.
     ///
     /// # Examples
     ///

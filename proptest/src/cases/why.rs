@@ -33,7 +33,7 @@ pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
     runs(script, 1, false);
     script.advance(10);
     runs(script, 1, true);
-    assert_ne!(script.subject.release(ticket), Finished::Stale);
+    assert_eq!(script.subject.release(ticket), Finished::Ready);
     why(script, 1, Why::Ready);
     script.get(1);
     script.done(1);
@@ -44,10 +44,8 @@ pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
 pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
-    assert_ne!(
-        script.subject.finish(ticket, Action::Retry),
-        Finished::Stale
-    );
+    let finished = script.subject.finish(ticket, Action::Retry);
+    assert_eq!(finished, Finished::Delayed(ms(1)));
     let until = script.subject.now() + ms(1);
     why(script, 1, Why::BackingOff { until, failures: 1 });
     // A later deadline does not count, and an equal one is that of the limiter, too.
@@ -90,12 +88,12 @@ pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     why(script, 1, Why::Ready);
     let ticket = script.get(1);
     let until = script.subject.now() + ms(7);
-    let snooze = Action::Snooze(ms(7));
-    assert_ne!(script.subject.finish(ticket, snooze), Finished::Stale);
+    let finished = script.subject.finish(ticket, Action::Snooze(ms(7)));
+    assert_eq!(finished, Finished::Delayed(ms(7)));
     why(script, 1, Why::Delayed { until });
 }
 
-pub(crate) fn a_hold_and_a_burst_are_told_from_a_delay(script: &mut Script) {
+pub(crate) fn a_hold_and_a_burst_differ_from_a_delay(script: &mut Script) {
     let mut holding = setup();
     holding.policy.cool_down_ns = 5_000_000;
     script.renew(&holding);

@@ -131,7 +131,7 @@ macro_rules! __rules_control {
                 a_backoff_is_no_delay_that_was_asked_for: 1,
                 "A key backs off until another call sets its deadline, whatever its failures.",
                 "requeue-core, Queue::why";
-                a_hold_and_a_burst_are_told_from_a_delay: 1 policy,
+                a_hold_and_a_burst_differ_from_a_delay: 1 policy,
                 "A delayed key says whether a hold or a burst of debounced adds delays it.",
                 "requeue-core, Queue::why";
                 a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token: 3 policy,
