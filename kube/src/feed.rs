@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
@@ -86,7 +87,9 @@ where
             _ => CHANGED,
         };
         // It waits for room, so what refuses the key is a queue that is shut down.
-        let added = queue.add_wait_with(bare(request.obj_ref), at(level)).await;
+        let added = queue
+            .add_wait_with(bare(request.obj_ref), at(level), Duration::MAX)
+            .await;
         if added.is_err() {
             return;
         }

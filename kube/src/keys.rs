@@ -4,7 +4,8 @@ use std::hash::Hash;
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
-use requeue::tokio::{AddOptions, Tasks, WorkQueue};
+use requeue::tokio::binding::Tasks;
+use requeue::tokio::{AddOptions, WorkQueue};
 use requeue::{Builder, DefaultController, Growable, Levels, Merge, RandomState, Reporter};
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below
