@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::hash::Hash;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
@@ -86,9 +87,8 @@ where
             _ => CHANGED,
         };
         // It waits for room, so what refuses the key is a queue that is shut down.
-        let key = bare(request.obj_ref);
         let added = queue
-            .add_wait_with(key, at(level), std::time::Duration::MAX)
+            .add_wait_with(bare(request.obj_ref), at(level), Duration::MAX)
             .await;
         if added.is_err() {
             return;
