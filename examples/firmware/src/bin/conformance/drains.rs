@@ -5,14 +5,14 @@ use core::pin::Pin;
 use core::task::Poll;
 
 use requeue_embassy::core::Instant;
-use requeue_embassy::{Drained, TooManyWaiters};
+use requeue_embassy::{Drained, WaitError};
 
 use crate::judge::Judge;
 use crate::poll;
 
 pub const DRAINS_MAX: usize = 2;
 
-type Ended = Result<Drained, TooManyWaiters>;
+type Ended = Result<Drained, WaitError>;
 
 pub struct Drains<'f, F> {
     calls: [Pin<&'f mut F>; DRAINS_MAX],

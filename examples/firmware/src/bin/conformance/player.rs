@@ -7,7 +7,7 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::binding::{Lock, Ticket};
+use requeue_embassy::binding::{AsShared, Lock, Ticket};
 use requeue_embassy::core::{Finished, NotActive, Plain};
 use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
 
@@ -103,7 +103,7 @@ impl<'p, 'c> Player<'p, 'c> {
     fn look(&mut self, step: Step) {
         self.judge.steps += 1;
         self.expect("len", self.queue.len(), step.len);
-        self.queue.lock().with(|state| state.queue().assert_valid());
+        self.queue.as_shared().lock().with(|state| state.queue().assert_valid());
     }
 
     fn play(&mut self, operation: Operation) {
@@ -165,7 +165,7 @@ impl<'p, 'c> Player<'p, 'c> {
                 ..
             } => {
                 self.advance(by);
-                let gauges = queue.lock().with(|state| {
+                let gauges = queue.as_shared().lock().with(|state| {
                     let figures = state.queue().metrics();
                     (figures.unfinished, figures.longest)
                 });
@@ -217,7 +217,7 @@ impl<'p, 'c> Player<'p, 'c> {
         self.turn += 1;
         match self.tickets[usize::from(key)].take() {
             Some(ticket) if !self.turn.is_multiple_of(3) => {
-                self.queue.finish(ticket, Action::Release) != Finished::Stale
+                self.queue.as_shared().finish(ticket, Action::Release) != Finished::Stale
             }
             _ => self.queue.release_key(&key).is_ok(),
         }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use requeue_embassy::core::binding::Lock;
+use requeue_embassy::binding::{AsShared, Lock};
 use requeue_embassy::{ManualClock, Queue, WorkQueue};
 
 use crate::figures::Figures;
@@ -40,6 +40,6 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
         judge.steps += 1;
         let len = bytes.number() as usize;
         judge.expect(clock.now(), "len", queue.len(), len);
-        queue.lock().with(|state| state.queue().assert_valid());
+        queue.as_shared().lock().with(|state| state.queue().assert_valid());
     }
 }
