@@ -18,13 +18,12 @@ pub use requeue_core::{
 // What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Aging, Attempt, Attempts, Backoff, BackoffManager,
-    BackoffUntil, Bucket, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry,
-    ExponentialBackoffManager, Finished, Fixed, GetError, GroupLimits, GroupState, Groups, Index,
-    Instant, ItemExponentialFailure, ItemFastSlow, KeyState, KeyedLimiter, Leftover, Levels, Merge,
-    Metrics, NoJitter, NoLimit, NoMetrics, NoPriorities, NotActive, Policy, Priorities, Producer,
-    Queue, RateLimiter, Rejected, Retries, RunContext, Scheduled, Storage, Timed, Times,
-    Timestamps, TooManyWaiters, WithJitter, WithMaxWait, WithPolicy, default_controller,
-    default_item_based, jitter, rand_core,
+    BackoffUntil, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry, Exponential,
+    ExponentialBackoffManager, FastSlow, Finished, Fixed, GroupLimits, GroupState, Groups, Index,
+    Instant, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter, NoLimit,
+    NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter, Rejected,
+    Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps, TokenBucket, WaitError,
+    WithJitter, WithMaxWait, WithPolicy, default_controller, default_item_based, jitter, rand_core,
 };
 #[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -12,7 +12,7 @@ use crate::Instant;
 /// | `Success` | worked | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `RequeueAfter(d)` | worked | after `d` | are forgotten | `Forget` + `AddAfter` + `Done` |
 /// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
-/// | `RetryAfter(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
+/// | `Snooze(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
 /// | `Release` | is over | if it was added meanwhile | stay | `Done` |
 ///
 /// If a key has two reasons to run again, the earlier time counts: a key that was added during its
@@ -55,7 +55,7 @@ pub enum Action {
     Retry,
     /// Neither: the key runs again after this long, and its failures stay as they are.
     #[doc(alias = "AddAfter")]
-    RetryAfter(Duration),
+    Snooze(Duration),
     /// The run is over, and the failures stay as they are.
     #[doc(alias = "Done")]
     Release,
@@ -101,11 +101,11 @@ impl Retries {
         Self(Some(retries))
     }
 
-    /// Returns whether a key that has failed is retried, if it had failed `requeues` times before.
+    /// Returns whether a key that has failed is retried, if it had failed `failures` times before.
     /// Otherwise it is given up.
-    pub const fn allow(self, requeues: u32) -> bool {
+    pub const fn allow(self, failures: u32) -> bool {
         match self.0 {
-            Some(retries) => requeues < retries,
+            Some(retries) => failures < retries,
             None => true,
         }
     }

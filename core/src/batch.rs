@@ -7,9 +7,10 @@ use core::ops::Deref;
 
 use crate::action::Action;
 use crate::guard::Guard;
-use crate::outcome::{GetError, Next, NotActive};
-use crate::shared::{Access, Host, KEYS_PER_LOCK, Shared};
+use crate::outcome::{Next, NotActive, WaitError};
+use crate::shared::{Access, Host, Shared};
 use crate::sleepers::Getter;
+use crate::steps::KEYS_PER_LOCK;
 use crate::timer::Timer;
 use crate::wait::{Wait, try_in_turn};
 use crate::work::{Ticket, Work};
@@ -114,7 +115,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     ///
     /// # Errors
     ///
-    /// [`GetError`] says why there is no key.
+    /// [`WaitError`] says why there is no key.
     ///
     /// # Cancel safety
     ///
@@ -133,7 +134,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     /// assert!(batch.keys().eq(&["node-7", "node-8"]));
     /// # batch.success().unwrap();
     /// ```
-    pub async fn wait(queue: R, max: usize) -> Result<Self, GetError>
+    pub async fn wait(queue: R, max: usize) -> Result<Self, WaitError>
     where
         H: Host<Key: Clone, Clock: Timer>,
     {
@@ -251,8 +252,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     ///     let finished = if is_node { guard.success() } else { guard.retry() };
     ///     finished.unwrap();
     /// }
-    /// assert_eq!(queue.num_requeues("node-7"), 0);
-    /// assert_eq!(queue.num_requeues("disk-1"), 1);
+    /// assert_eq!(queue.failures("node-7"), 0);
+    /// assert_eq!(queue.failures("disk-1"), 1);
     /// ```
     pub fn into_guards(mut self) -> Vec<Guard<H, R>>
     where

@@ -14,18 +14,24 @@
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
+pub use crate::aging::Ages;
 pub use crate::backoff::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
 pub use crate::builder::Runtime;
 pub use crate::guard::Guard;
+pub use crate::lists::grouped::GroupControl;
 pub use crate::outcome::{Drain, Next, Wake};
+pub use crate::policy::SetPolicy;
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
-pub use crate::shared::{Access, Host, KEYS_PER_LOCK, Lock, Machine, Shared, State};
+pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
+pub use crate::steps::KEYS_PER_LOCK;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
+#[doc(hidden)]
+pub use crate::wait::waited;
 pub use crate::wait::{Look, Wait, try_in_turn};
 #[cfg(feature = "alloc")]
 pub use crate::wait_list::GrowableWaitList;

@@ -8,12 +8,12 @@ use crate::Instant;
 use crate::aging::Aging;
 use crate::group::Groups;
 use crate::limiter::{
-    Bucket, DefaultController, ItemExponentialFailure, RateLimiter, default_controller,
+    DefaultController, Exponential, RateLimiter, TokenBucket, default_controller,
 };
 use crate::metrics::reporter::Reporter;
 use crate::metrics::{Metrics, NoMetrics, Times};
 use crate::policy::Policy;
-use crate::priority::{Levels, NoPriorities, Priorities};
+use crate::priority::{Levels, Plain, Priorities};
 use crate::queue::Queue;
 use crate::storage::Storage;
 use crate::storage::growable::{Growable, RandomState};
@@ -42,7 +42,7 @@ use crate::storage::growable::{Growable, RandomState};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<R = Bare, L = DefaultController, M = NoMetrics, P = NoPriorities>
+pub struct Builder<R = Bare, L = DefaultController, M = NoMetrics, P = Plain>
 where
     R: Runtime<M>,
     M: Metrics,
@@ -102,7 +102,7 @@ pub struct Bare;
 /// }
 ///
 /// let queue = Builder::<Mine, _, _>::default().build::<u32>();
-/// assert_eq!(queue.held_len(), 0);
+/// assert_eq!(queue.total(), 0);
 /// ```
 pub trait Runtime<M: Metrics = Reporter> {
     /// The clocks of the runtime. The default is the runtime's own.
@@ -147,13 +147,13 @@ impl Queue<(), Growable, DefaultController> {
 }
 
 /// The builder of a runtime's queue. For runtimes: [`Runtime`] has an example.
-impl<R: Runtime> Default for Builder<R, DefaultController, Reporter, NoPriorities> {
+impl<R: Runtime> Default for Builder<R, DefaultController, Reporter, Plain> {
     fn default() -> Self {
         Self::with_metrics(Reporter::NONE)
     }
 }
 
-impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, NoPriorities> {
+impl<R: Runtime<M>, M: Metrics> Builder<R, DefaultController, M, Plain> {
     fn with_metrics(metrics: M) -> Self {
         Self {
             clock: R::Clock::default(),
@@ -171,7 +171,7 @@ impl<R: Runtime<M>, M: Metrics, P> Builder<R, DefaultController, M, P> {
     /// and the longest delay. The defaults are 5 ms and 1000 s, as in client-go. The [type](Self)
     /// has an example.
     pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
-        self.limiter.0 = ItemExponentialFailure::new(base, max);
+        self.limiter.0 = Exponential::new(base, max);
         self
     }
 
@@ -191,13 +191,13 @@ impl<R: Runtime<M>, M: Metrics, P> Builder<R, DefaultController, M, P> {
     /// assert_eq!(delay("node-8"), Duration::from_millis(500));
     /// ```
     pub fn retry_rate(mut self, per_second: f64, burst: u32) -> Self {
-        self.limiter.1 = Bucket::new(per_second, burst);
+        self.limiter.1 = TokenBucket::new(per_second, burst);
         self
     }
 
     /// Removes the limit on retries per second: only the backoff of each key counts.
     pub fn no_retry_rate(self) -> Self {
-        self.retry_rate(Bucket::UNLIMITED_RATE, 0)
+        self.retry_rate(TokenBucket::UNLIMITED_RATE, 0)
     }
 }
 
@@ -209,9 +209,9 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Instant, ItemFastSlow, Queue};
+    /// use requeue_core::{Instant, FastSlow, Queue};
     ///
-    /// let limiter = ItemFastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
+    /// let limiter = FastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
     /// let mut queue = Queue::builder().limiter(limiter).build();
     /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
     /// assert_eq!(scheduled.delay, Duration::from_millis(5));
@@ -483,7 +483,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     ///
     /// let queue: Queue<String, Growable, DefaultController> =
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
-    /// assert_eq!(queue.held_len(), 0);
+    /// assert_eq!(queue.total(), 0);
     /// ```
     pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>>
     where

@@ -10,7 +10,7 @@ use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
-use crate::priority::{Naming, NoPriorities, Priorities, sealed};
+use crate::priority::{Naming, Plain, Priorities, sealed};
 use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{
@@ -79,7 +79,7 @@ use crate::{
 /// There is no method that acts on all keys of a group:
 /// [`retain`](crate::binding::Shared::retain) cancels them, by what they are named, and so does
 /// [`retain_some`](crate::Session::retain_some).
-pub struct Groups<G, P = NoPriorities, const MAX: usize = 16>(PhantomData<(G, P)>);
+pub struct Groups<G, P = Plain, const MAX: usize = 16>(PhantomData<(G, P)>);
 
 impl<G, P, const MAX: usize> fmt::Debug for Groups<G, P, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,7 @@ use crate::work::{Ticket, Work};
 /// A key that was handed out to be worked on. Dereferences to the key.
 ///
 /// Report how the run ended: [`success`](Self::success), [`requeue_after`](Self::requeue_after),
-/// [`retry`](Self::retry), [`retry_after`](Self::retry_after), [`release`](Self::release), or
+/// [`retry`](Self::retry), [`snooze`](Self::snooze), [`release`](Self::release), or
 /// [`finish`](Self::finish) with an [`Action`].
 ///
 /// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
@@ -42,14 +42,14 @@ use crate::work::{Ticket, Work};
 ///     Err(_) => guard.retry(),
 /// };
 /// assert!(matches!(finished, Ok(Finished::Delayed(_))));
-/// assert_eq!(queue.num_requeues("node-7"), 1);
+/// assert_eq!(queue.failures("node-7"), 1);
 /// ```
 #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
 pub struct Guard<H: Host, R: Deref<Target = Shared<H>>> {
     /// Dropped first, because the key's `Drop` may panic.
     run: Run<H, R>,
     key: H::Key,
-    requeues: u32,
+    failures: u32,
     waited: Duration,
     priority: u8,
 }
@@ -71,7 +71,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
                 queue,
             },
             key: work.key,
-            requeues: work.requeues,
+            failures: work.failures,
             waited: work.waited,
             priority: work.priority,
         }
@@ -88,14 +88,14 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 
     /// Returns how many failures of the key were on record when this run began. Always zero with
-    /// limiters that keep no record: [`NoLimit`](crate::NoLimit), [`Bucket`](crate::Bucket).
-    pub fn requeues(&self) -> u32 {
-        self.requeues
+    /// limiters that keep no record: [`NoLimit`](crate::NoLimit), [`TokenBucket`](crate::TokenBucket).
+    pub fn failures(&self) -> u32 {
+        self.failures
     }
 
-    /// Returns the number of this attempt: one more than the [failures before it](Self::requeues).
+    /// Returns the number of this attempt: one more than the [failures before it](Self::failures).
     pub fn attempt(&self) -> u32 {
-        self.requeues.saturating_add(1)
+        self.failures.saturating_add(1)
     }
 
     /// Returns how long the key was ready, or dirty, before it was handed out. Always zero if the
@@ -168,9 +168,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     #[doc = include_str!("shared/example.txt")]
     /// let _ = queue.add("node-7");
     /// let _ = queue.add_rate_limited("node-7");
-    /// assert_eq!(queue.num_requeues("node-7"), 1);
+    /// assert_eq!(queue.failures("node-7"), 1);
     /// queue.try_get().unwrap().success().unwrap();
-    /// assert_eq!(queue.num_requeues("node-7"), 0);
+    /// assert_eq!(queue.failures("node-7"), 0);
     /// ```
     #[doc(alias = "Forget")]
     #[doc(alias = "Done")]
@@ -240,14 +240,14 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     ///
     /// let _ = queue.add("volume-4");
     /// // It is still being attached: this is not a failure, only too early.
-    /// queue.try_get().unwrap().retry_after(Duration::from_secs(5)).unwrap();
-    /// assert_eq!(queue.num_requeues("volume-4"), 0);
+    /// queue.try_get().unwrap().snooze(Duration::from_secs(5)).unwrap();
+    /// assert_eq!(queue.failures("volume-4"), 0);
     /// assert!(queue.contains("volume-4"));
     /// ```
     #[doc(alias = "AddAfter")]
     #[doc(alias = "Done")]
-    pub fn retry_after(self, delay: Duration) -> Result<Finished, NotActive> {
-        self.finish(Action::RetryAfter(delay))
+    pub fn snooze(self, delay: Duration) -> Result<Finished, NotActive> {
+        self.finish(Action::Snooze(delay))
     }
 
     /// Ends the run and changes nothing else: the key's failures stay as they are. O(1).
@@ -303,64 +303,6 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 }
 
-/// Taking keys.
-impl<H: Host> Shared<H> {
-    /// Takes the first ready key, if there is one. O(log n), and O(log n) for each active key whose
-    /// own deadline has passed. Waits for nothing except the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// let _ = queue.add("node-7");
-    /// while let Some(guard) = queue.try_get() {
-    ///     assert_eq!(*guard, "node-7");
-    ///     guard.success().unwrap();
-    /// }
-    /// assert!(!queue.contains("node-7"));
-    /// ```
-    #[doc(alias = "Get")]
-    #[inline]
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn try_get(&self) -> Option<Guard<H, &Self>>
-    where
-        H::Key: Clone,
-    {
-        self.with(|session| Some(Guard::new(session.try_get()?, self)))
-    }
-
-    /// Ends a run and takes the first ready key, if there is one, under one lock: what a worker's
-    /// loop does. Costs as [`finish`](Self::finish) and [`try_get`](Self::try_get) together.
-    ///
-    /// A guard of another queue ends its run in that queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// let mut next = queue.try_get();
-    /// while let Some(guard) = next {
-    ///     next = queue.try_next(guard, Action::Success);
-    /// }
-    /// assert!(!queue.contains("node-8"));
-    /// ```
-    #[inline]
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn try_next<R>(&self, guard: Guard<H, R>, action: Action) -> Option<Guard<H, &Self>>
-    where
-        H::Key: Clone,
-        R: Deref<Target = Self>,
-    {
-        if !core::ptr::eq(guard.queue(), self) {
-            let _ = guard.finish(action);
-            return self.try_get();
-        }
-        let work = self.finish_and_try_get(guard.into_ticket()?, action);
-        work.map(|work| Guard::new(work, self))
-    }
-}
-
 impl<H: Host, R: Deref<Target = Shared<H>>> Deref for Guard<H, R> {
     type Target = H::Key;
 
@@ -397,7 +339,7 @@ impl<H: Host<Key: fmt::Debug>, R: Deref<Target = Shared<H>>> fmt::Debug for Guar
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
             .field("key", &self.key)
-            .field("requeues", &self.requeues)
+            .field("failures", &self.failures)
             .finish_non_exhaustive()
     }
 }
@@ -405,7 +347,7 @@ impl<H: Host<Key: fmt::Debug>, R: Deref<Target = Shared<H>>> fmt::Debug for Guar
 #[cfg(feature = "defmt")]
 impl<H: Host<Key: defmt::Format>, R: Deref<Target = Shared<H>>> defmt::Format for Guard<H, R> {
     fn format(&self, f: defmt::Formatter<'_>) {
-        let Self { key, requeues, .. } = self;
-        defmt::write!(f, "Guard {{ key: {}, requeues: {}, .. }}", key, requeues);
+        let Self { key, failures, .. } = self;
+        defmt::write!(f, "Guard {{ key: {}, failures: {}, .. }}", key, failures);
     }
 }

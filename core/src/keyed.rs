@@ -30,7 +30,7 @@ use crate::storage::{Located, Phase, Place, Slots, Storage};
 /// assert_eq!(limiter.when(&"api", now), Duration::from_millis(1));
 /// assert_eq!(limiter.when(&"api", now), Duration::from_millis(2));
 /// assert_eq!(limiter.when(&"db", now), Duration::from_millis(1));
-/// assert_eq!(limiter.num_requeues(&"api"), 2);
+/// assert_eq!(limiter.failures(&"api"), 2);
 /// assert_eq!(limiter.forget(&"api"), 2);
 /// assert_eq!(limiter.len(), 1);
 /// ```
@@ -104,9 +104,9 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, ItemExponentialFailure, KeyedLimiter};
+    /// use requeue_core::{Fixed, Instant, Exponential, KeyedLimiter};
     ///
-    /// let limiter = ItemExponentialFailure::new(Duration::from_secs(1), Duration::from_secs(60));
+    /// let limiter = Exponential::new(Duration::from_secs(1), Duration::from_secs(60));
     /// let mut limiter: KeyedLimiter<u16, Fixed<8>, _> = KeyedLimiter::new(limiter);
     /// let mut pause = |peer: u16| limiter.when(&peer, Instant::EPOCH).as_secs();
     /// assert_eq!([pause(7), pause(7), pause(7), pause(8)], [1, 2, 4, 1]);
@@ -156,9 +156,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     {
         match self.slots.locate(key) {
             Located::Found(id) => {
-                let requeues = self.requeues(id);
+                let failures = self.failures_of(id);
                 self.release(id);
-                requeues
+                failures
             }
             Located::Absent(_) => 0,
         }
@@ -166,13 +166,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
 
     /// Returns how many failures of a key are on record. O(1).
     #[doc(alias = "NumRequeues")]
-    pub fn num_requeues<B>(&self, key: &B) -> u32
+    pub fn failures<B>(&self, key: &B) -> u32
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
         match self.slots.locate(key) {
-            Located::Found(id) => self.requeues(id),
+            Located::Found(id) => self.failures_of(id),
             Located::Absent(_) => 0,
         }
     }
@@ -203,8 +203,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
     ///     let _ = limiter.when(&peer, Instant::EPOCH);
     /// }
     /// limiter.limit_failure_records(1);
-    /// assert_eq!(limiter.num_requeues(&"peer-1"), 2, "it failed last");
-    /// assert_eq!(limiter.num_requeues(&"peer-2"), 0);
+    /// assert_eq!(limiter.failures(&"peer-1"), 2, "it failed last");
+    /// assert_eq!(limiter.failures(&"peer-2"), 0);
     /// ```
     pub fn limit_failure_records(&mut self, keys: usize) {
         let max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
@@ -222,10 +222,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
         &self.limiter
     }
 
-    fn requeues(&self, id: SlotId) -> u32 {
+    fn failures_of(&self, id: SlotId) -> u32 {
         self.slots
             .slot(id)
-            .map_or(0, |slot| self.limiter.requeues(&slot.meta))
+            .map_or(0, |slot| self.limiter.failures(&slot.meta))
     }
 
     fn make_youngest(&mut self, id: SlotId) {
@@ -254,9 +254,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter> KeyedLimiter<K, S, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ItemExponentialFailure, NoLimit, default_item_based};
+    use crate::{Exponential, NoLimit, default_item_based};
 
-    type Two = KeyedLimiter<u8, Fixed<2>, ItemExponentialFailure>;
+    type Two = KeyedLimiter<u8, Fixed<2>, Exponential>;
 
     static _IN_A_STATIC: Two = KeyedLimiter::new(default_item_based());
 
@@ -267,7 +267,7 @@ mod tests {
         for key in [1, 2, 1, 3] {
             let _ = limiter.when(&key, now);
         }
-        assert_eq!([1, 2, 3].map(|key| limiter.num_requeues(&key)), [2, 0, 1]);
+        assert_eq!([1, 2, 3].map(|key| limiter.failures(&key)), [2, 0, 1]);
         assert_eq!(limiter.len(), 2);
         assert!(!limiter.is_empty());
         assert_eq!([1, 2].map(|key| limiter.forget(&key)), [2, 0]);
@@ -304,6 +304,6 @@ mod tests {
             let _ = limiter.when(&key, Instant::EPOCH);
         }
         assert_eq!(limiter.len(), 10);
-        assert!((2000..2010).all(|key| limiter.num_requeues(&key) == 1));
+        assert!((2000..2010).all(|key| limiter.failures(&key) == 1));
     }
 }

@@ -6,6 +6,8 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(doc)]
+extern crate self as requeue_core;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
@@ -19,6 +21,7 @@ pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
 mod delay;
+mod face;
 mod group;
 mod guard;
 mod id;
@@ -36,6 +39,8 @@ mod queue;
 mod segments;
 mod shared;
 mod sleepers;
+#[doc(hidden)]
+pub mod steps;
 mod storage;
 mod time;
 mod timer;
@@ -62,8 +67,8 @@ pub use guard::Guard;
 pub use id::Index;
 pub use keyed::KeyedLimiter;
 pub use limiter::{
-    Bucket, DefaultController, DefaultItemBased, ItemExponentialFailure, ItemFastSlow, NoLimit,
-    RateLimiter, WithJitter, WithMaxWait, default_controller, default_item_based,
+    DefaultController, DefaultItemBased, Exponential, FastSlow, NoLimit, RateLimiter, TokenBucket,
+    WithJitter, WithMaxWait, default_controller, default_item_based,
 };
 pub use lists::grouped::{GroupLimits, GroupState};
 #[cfg(feature = "metrics")]
@@ -73,11 +78,11 @@ pub use metrics::reporter::Reporter;
 pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover, NotActive, Rejected,
-    Scheduled, TooManyWaiters,
+    Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
+    WaitError,
 };
 pub use policy::{Policy, WithPolicy};
-pub use priority::{Levels, NoPriorities, Priorities};
+pub use priority::{Levels, Plain, Priorities};
 pub use producer::Producer;
 pub use queue::{Queue, Session, Sweep};
 pub use storage::Storage;

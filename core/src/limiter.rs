@@ -14,12 +14,12 @@ use core::time::Duration;
 use crate::Instant;
 
 pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
-pub use exponential::ItemExponentialFailure;
-pub use fast_slow::ItemFastSlow;
+pub use exponential::Exponential;
+pub use fast_slow::FastSlow;
 pub use jitter::WithJitter;
 pub use max_wait::WithMaxWait;
 pub use none::NoLimit;
-pub use token_bucket::Bucket;
+pub use token_bucket::TokenBucket;
 
 /// Decides how long a key waits before its next run.
 ///
@@ -39,15 +39,15 @@ pub use token_bucket::Bucket;
 /// # Composition
 ///
 /// A tuple of up to eight limiters is a limiter: it asks and charges all of them, and returns the
-/// longest delay and the largest number of requeues. That is client-go's `MaxOfRateLimiter`. The
+/// longest delay and the largest number of failures. That is client-go's `MaxOfRateLimiter`. The
 /// record is the tuple of their records, the empty tuple has no delay, and tuples nest.
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Bucket, Instant, ItemExponentialFailure, RateLimiter};
+/// use requeue_core::{TokenBucket, Instant, Exponential, RateLimiter};
 ///
-/// let per_key = ItemExponentialFailure::new(Duration::from_millis(5), Duration::from_secs(1));
-/// let overall = Bucket::new(100.0, 1);
+/// let per_key = Exponential::new(Duration::from_millis(5), Duration::from_secs(1));
+/// let overall = TokenBucket::new(100.0, 1);
 /// let mut limiter = (per_key, overall);
 ///
 /// let (mut one, mut two) = ((0, ()), (0, ()));
@@ -74,12 +74,12 @@ pub use token_bucket::Bucket;
 ///         self.0.saturating_mul(*failures)
 ///     }
 ///
-///     fn requeues(&self, failures: &u32) -> u32 {
+///     fn failures(&self, failures: &u32) -> u32 {
 ///         *failures
 ///     }
 ///
-///     fn set_requeues(&self, failures: &mut u32, requeues: u32) {
-///         *failures = requeues;
+///     fn set_failures(&self, failures: &mut u32, count: u32) {
+///         *failures = count;
 ///     }
 /// }
 ///
@@ -106,7 +106,7 @@ pub trait RateLimiter {
 
     /// Returns how many failures are on record: client-go's `NumRequeues`.
     #[doc(alias = "NumRequeues")]
-    fn requeues(&self, record: &Self::Record) -> u32;
+    fn failures(&self, record: &Self::Record) -> u32;
 
     /// Sets how many failures are on record, for [`Queue::restore`](crate::Session::restore).
     /// Charges nothing, and leaves what else is on record as it is.
@@ -114,7 +114,7 @@ pub trait RateLimiter {
     /// Zero failures MUST leave a default record as it is. A limiter that keeps more than a count,
     /// such as the time of the first failure, sets what delays the next retry by as much as is
     /// known to be right. A limiter that keeps nothing of a key does nothing.
-    fn set_requeues(&self, record: &mut Self::Record, requeues: u32);
+    fn set_failures(&self, record: &mut Self::Record, count: u32);
 }
 
 impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
@@ -124,11 +124,11 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
         (**self).when(record, now)
     }
 
-    fn requeues(&self, record: &L::Record) -> u32 {
-        (**self).requeues(record)
+    fn failures(&self, record: &L::Record) -> u32 {
+        (**self).failures(record)
     }
 
-    fn set_requeues(&self, record: &mut L::Record, requeues: u32) {
-        (**self).set_requeues(record, requeues);
+    fn set_failures(&self, record: &mut L::Record, count: u32) {
+        (**self).set_failures(record, count);
     }
 }

@@ -72,19 +72,29 @@ pub enum Added {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Rejected<K> {
-    /// The queue holds as many keys as it has room for, and this key is new.
+    /// The queue has as many keys as it has room for, and this key is new. Raise `max_keys`, or the
+    /// `N` of a queue of a fixed size.
     Full(K),
     /// The queue is shutting down.
     Closed(K),
     /// The queue has no such priority level.
     UnknownPriority(K),
+    /// There was no room in time.
+    TimedOut(K),
+    /// There is no room, and all places for waiting calls are taken: raise `WAITERS` in the queue's
+    /// type. Only on boards.
+    TooManyWaiters(K),
 }
 
 impl<K> Rejected<K> {
     /// Returns the key that was not taken.
     pub fn into_key(self) -> K {
         match self {
-            Self::Full(key) | Self::Closed(key) | Self::UnknownPriority(key) => key,
+            Self::Full(key)
+            | Self::Closed(key)
+            | Self::UnknownPriority(key)
+            | Self::TimedOut(key)
+            | Self::TooManyWaiters(key) => key,
         }
     }
 }
@@ -92,9 +102,11 @@ impl<K> Rejected<K> {
 impl<K> fmt::Display for Rejected<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full(_) => "the queue has no room for a new key",
+            Self::Full(_) => "the queue has no room for a new key: raise `max_keys`, or its size",
             Self::Closed(_) => "the queue is shutting down",
             Self::UnknownPriority(_) => "the queue has no such priority level",
+            Self::TimedOut(_) => "the queue had no room for a new key in time",
+            Self::TooManyWaiters(_) => NO_PLACE,
         })
     }
 }
@@ -285,65 +297,37 @@ impl core::error::Error for NotActive {}
 /// # Examples
 ///
 /// ```
-/// use requeue_core::GetError;
+/// use requeue_core::WaitError;
 ///
-/// assert_eq!(GetError::TimedOut.to_string(), "no key was ready in time");
+/// assert_eq!(WaitError::TimedOut.to_string(), "it did not happen in time");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum GetError {
-    /// No key was ready in time. Only calls with a deadline return this.
+pub enum WaitError {
+    /// It did not happen in time. Only calls with a timeout or a deadline return this.
     TimedOut,
-    /// The queue is shutting down and nothing is ready.
+    /// The queue is shutting down and no key is ready.
     Closed,
-    /// The call would have to wait, and the queue has no place for another call that waits. Never
-    /// returned on threads and on Tokio, where there are as many places as are needed.
+    /// The call has to wait, and all places for waiting calls are taken. A call takes a place once
+    /// it has to wait, for a key or for anything else, and keeps it until it ends. Threads and
+    /// Tokio always have a place. On boards, raise `WAITERS` in the queue's type.
     TooManyWaiters,
 }
 
-impl fmt::Display for GetError {
+impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut => f.write_str("no key was ready in time"),
-            Self::Closed => f.write_str("the queue is shutting down and nothing is ready"),
-            Self::TooManyWaiters => TooManyWaiters.fmt(f),
+            Self::TimedOut => f.write_str("it did not happen in time"),
+            Self::Closed => f.write_str("the queue is shutting down and no key is ready"),
+            Self::TooManyWaiters => f.write_str(NO_PLACE),
         }
     }
 }
 
-impl core::error::Error for GetError {}
+impl core::error::Error for WaitError {}
 
-/// More calls wait for one queue than it has places for. The queue is unchanged.
-///
-/// A call takes a place once it has to wait, for a key or for anything else, and keeps it until it
-/// ends.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::TooManyWaiters;
-///
-/// let message = TooManyWaiters.to_string();
-/// assert_eq!(message, "more calls wait for the queue than it has places for");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct TooManyWaiters;
-
-impl fmt::Display for TooManyWaiters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more calls wait for the queue than it has places for")
-    }
-}
-
-impl core::error::Error for TooManyWaiters {}
-
-impl From<TooManyWaiters> for GetError {
-    fn from(_: TooManyWaiters) -> Self {
-        Self::TooManyWaiters
-    }
-}
+const NO_PLACE: &str = "more calls wait for the queue than it has places for: raise `WAITERS`";
 
 /// A key that was ready or delayed when the queue was shut down, and was then taken out.
 /// [`restore`](crate::Session::restore) adds it to another queue.
@@ -376,7 +360,7 @@ pub struct Leftover<K> {
     /// key that was to wait for ever.
     pub left: Duration,
     /// How many failures of the key are on record.
-    pub requeues: u32,
+    pub failures: u32,
     /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
     pub priority: u8,
 }
@@ -401,7 +385,7 @@ impl<K> Leftover<K> {
         Self {
             key,
             left: Duration::ZERO,
-            requeues: 0,
+            failures: 0,
             priority: 0,
         }
     }
@@ -444,7 +428,7 @@ pub struct KeyState {
     /// a deadline that never comes.
     pub due: Option<Instant>,
     /// How many failures of the key are on record.
-    pub requeues: u32,
+    pub failures: u32,
     /// The priority level at which the key is ready, or will be when its run ends. If it is
     /// neither, the level of its run; else that of its deadline. 0 in a queue without
     /// [`Levels`](crate::Levels).
@@ -500,7 +484,7 @@ impl<K> Entry<K> {
         Some(Leftover {
             key: self.key,
             left,
-            requeues: self.state.requeues,
+            failures: self.state.failures,
             priority: self.state.priority,
         })
     }

@@ -8,8 +8,8 @@ use core::time::Duration;
 use crate::Instant;
 use crate::array::ConstDefault;
 use crate::id::{Index, SlotId};
-use crate::limiter::{Bucket, RateLimiter};
-use crate::priority::{NoPriorities, Priorities, sealed};
+use crate::limiter::{RateLimiter, TokenBucket};
+use crate::priority::{Plain, Priorities, sealed};
 #[cfg(feature = "alloc")]
 use crate::segments::Segments;
 #[cfg(feature = "alloc")]
@@ -92,7 +92,7 @@ pub struct Policy {
     cool_down: Duration,
     holds_failures: bool,
     /// Charged for each key that is handed out.
-    rate: Bucket,
+    rate: TokenBucket,
     /// When the next token is there.
     next: Instant,
 }
@@ -103,7 +103,7 @@ impl Policy {
         Self {
             cool_down: Duration::ZERO,
             holds_failures: false,
-            rate: Bucket::unlimited(),
+            rate: TokenBucket::unlimited(),
             next: Instant::EPOCH,
         }
     }
@@ -143,9 +143,9 @@ impl Policy {
     }
 
     /// Limits how many runs begin per second, after a burst of at most `burst`: a token of a
-    /// [`Bucket`] is taken for each key that is handed out.
+    /// [`TokenBucket`] is taken for each key that is handed out.
     ///
-    /// A [`Bucket`] that is a limiter delays retries only. A run rate covers every run, first tries
+    /// A [`TokenBucket`] that is a limiter delays retries only. A run rate covers every run, first tries
     /// too. An add that coalesces costs no token, and keys keep their order and their
     /// [level](crate::Levels). Use it if the service that your runs call is rate-limited.
     ///
@@ -155,7 +155,7 @@ impl Policy {
     ///
     /// | parameters | runs |
     /// |---|---|
-    /// | rate [`Bucket::UNLIMITED_RATE`] or above | no limit |
+    /// | rate [`TokenBucket::UNLIMITED_RATE`] or above | no limit |
     /// | rate 0, negative or not a number | the burst, and then none, as with burst 0 |
     /// | burst 0, and a rate below that | none at all: a drain does not end by itself |
     ///
@@ -183,7 +183,7 @@ impl Policy {
     /// assert!(queue.at(later).try_get().is_none());
     /// ```
     pub const fn run_rate(mut self, per_second: f64, burst: u32) -> Self {
-        self.rate = Bucket::new(per_second, burst);
+        self.rate = TokenBucket::new(per_second, burst);
         self.next = if self.rate.is_closed() {
             Instant::NEVER
         } else {
@@ -273,7 +273,7 @@ impl Default for Policy {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct WithPolicy<P = NoPriorities>(P);
+pub struct WithPolicy<P = Plain>(P);
 
 impl<P> sealed::Sealed for WithPolicy<P> {}
 

@@ -17,15 +17,15 @@ use crate::policy::KeepPolicy;
 #[cfg(doc)]
 use crate::{Aging, Groups, WithPolicy};
 
-/// How many priority levels a queue has: [`NoPriorities`] or [`Levels`], which may be in [`Aging`],
+/// How many priority levels a queue has: [`Plain`] or [`Levels`], which may be in [`Aging`],
 /// [`WithPolicy`] and [`Groups`]. The trait is sealed.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Levels, NoPriorities, Priorities};
+/// use requeue_core::{Levels, Plain, Priorities};
 ///
-/// assert_eq!(<NoPriorities as Priorities>::LEVELS, 1);
+/// assert_eq!(<Plain as Priorities>::LEVELS, 1);
 /// assert_eq!(<Levels<4> as Priorities>::LEVELS, 4);
 /// ```
 pub trait Priorities: sealed::Sealed {
@@ -58,15 +58,15 @@ pub trait Priorities: sealed::Sealed {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, NoLimit, NoPriorities, Queue};
+/// use requeue_core::{Fixed, NoLimit, Plain, Queue};
 ///
 /// // The default of a queue.
-/// let queue: Queue<u16, Fixed<8, u8, NoPriorities>, NoLimit> = Queue::new(NoLimit);
+/// let queue: Queue<u16, Fixed<8, u8, Plain>, NoLimit> = Queue::new(NoLimit);
 /// let same: Queue<u16, Fixed<8>, NoLimit> = queue;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct NoPriorities;
+pub struct Plain;
 
 /// `P` levels, from 0, the lowest, to `P - 1`; at most 32.
 ///
@@ -114,9 +114,9 @@ pub struct NoPriorities;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Levels<const P: usize>;
 
-impl sealed::Sealed for NoPriorities {}
+impl sealed::Sealed for Plain {}
 
-impl Priorities for NoPriorities {
+impl Priorities for Plain {
     const LEVELS: u8 = 1;
 
     type KeyLevels = ();

@@ -1,14 +1,14 @@
 //! The trait for everything that takes keys.
 
-use core::ops::Deref;
 use core::time::Duration;
 
 use crate::options::AddOptions;
 use crate::outcome::{Added, Rejected, Scheduled};
+use crate::queue_face;
 use crate::shared::{Host, Shared};
 
-/// Takes keys: every queue of every runtime implements this, and so does what dereferences to one:
-/// a reference, an `Arc` or a `Box`.
+/// Takes keys. Every queue of every runtime implements this, and so does a reference, `Box`, `Rc` or
+/// `Arc` of a producer.
 ///
 /// The trait is dyn-compatible, so that an event source can hold a queue without naming its type,
 /// as `Arc<dyn Producer<K> + Send + Sync>` or `&'static dyn Producer<K>`.
@@ -67,43 +67,34 @@ pub trait Producer<K> {
     fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>>;
 }
 
-impl<H: Host> Producer<H::Key> for Shared<H> {
-    fn add(&self, key: H::Key) -> Result<Added, Rejected<H::Key>> {
-        self.add(key)
-    }
+/// What points to a producer is one.
+macro_rules! forward {
+    ([$P:ident: ?Sized] $Pointer:ty) => {
+        impl<K, $P: Producer<K> + ?Sized> Producer<K> for $Pointer {
+            fn add(&self, key: K) -> Result<Added, Rejected<K>> {
+                (**self).add(key)
+            }
 
-    fn add_after(&self, key: H::Key, delay: Duration) -> Result<Added, Rejected<H::Key>> {
-        self.add_after(key, delay)
-    }
+            fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
+                (**self).add_after(key, delay)
+            }
 
-    fn add_rate_limited(&self, key: H::Key) -> Result<Scheduled, Rejected<H::Key>> {
-        self.add_rate_limited(key)
-    }
+            fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
+                (**self).add_rate_limited(key)
+            }
 
-    fn add_with(&self, key: H::Key, options: AddOptions) -> Result<Scheduled, Rejected<H::Key>> {
-        self.add_with(key, options)
-    }
+            fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
+                (**self).add_with(key, options)
+            }
+        }
+    };
 }
 
-/// What dereferences to a producer is one: a runtime's queue, a reference, an `Arc` or a `Box`.
-impl<K, D> Producer<K> for D
-where
-    D: Deref,
-    D::Target: Producer<K>,
-{
-    fn add(&self, key: K) -> Result<Added, Rejected<K>> {
-        (**self).add(key)
-    }
-
-    fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-        (**self).add_after(key, delay)
-    }
-
-    fn add_rate_limited(&self, key: K) -> Result<Scheduled, Rejected<K>> {
-        (**self).add_rate_limited(key)
-    }
-
-    fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
-        (**self).add_with(key, options)
-    }
-}
+queue_face! { producer: [H: Host] Shared<H>, H::Key }
+forward! { [P: ?Sized] &P }
+#[cfg(feature = "alloc")]
+forward! { [P: ?Sized] alloc::boxed::Box<P> }
+#[cfg(feature = "alloc")]
+forward! { [P: ?Sized] alloc::rc::Rc<P> }
+#[cfg(feature = "alloc")]
+forward! { [P: ?Sized] alloc::sync::Arc<P> }

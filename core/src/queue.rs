@@ -32,7 +32,6 @@ mod sweep;
 mod view;
 mod wait;
 
-pub(crate) use add::Displacing;
 use policy::Gate;
 pub use session::Session;
 pub use sweep::Sweep;
@@ -367,7 +366,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         }
         let slot = self.slots.slot_mut(id)?;
         let key = slot.key.clone();
-        let requeues = self.limiter.requeues(&slot.meta.record);
+        let failures = self.limiter.failures(&slot.meta.record);
         self.runs = self.runs.wrapping_add(1);
         slot.run = self.runs;
         slot.phase = Phase::Active;
@@ -388,7 +387,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
         Some(Work {
             key,
             ticket,
-            requeues,
+            failures,
             waited,
             priority,
         })

@@ -9,6 +9,7 @@
 //! A runtime adds only what depends on it. For threads it writes the loop: [`Wait::look`], then
 //! park. For tasks it has a [`Timer`], with which [`Wait::poll`] sets an alarm and returns.
 
+use core::convert::identity;
 use core::fmt;
 use core::future::poll_fn;
 use core::mem;
@@ -19,14 +20,15 @@ use core::task::{self, Context, Poll, ready};
 use crate::Instant;
 use crate::action::Action;
 use crate::guard::Guard;
-use crate::outcome::{GetError, Next, TooManyWaiters};
-use crate::shared::{Access, Host, Lock, Shared};
+use crate::options::AddOptions;
+use crate::outcome::{Next, Rejected, Scheduled, WaitError};
+use crate::queue::Adding;
+use crate::queue_face;
+use crate::shared::{Access, AsShared, Host, Lock, Shared};
 use crate::sleepers::Getter;
 use crate::timer::{Timer, ring};
 use crate::wait_list::{WaitList, WaitsFor};
 use crate::work::{Ticket, Work};
-
-mod tasks;
 
 /// One call that waits, from its first look at the queue to its last. For runtimes.
 ///
@@ -88,7 +90,7 @@ pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
 #[must_use = "a call that sleeps has to look again"]
 pub enum Look<T> {
     /// Return this result.
-    Done(Result<T, GetError>),
+    Done(Result<T, WaitError>),
     /// Sleep until woken, and no longer than `until`, then look again.
     Sleep {
         /// When this call has to look again by itself, `None` if it need not.
@@ -193,7 +195,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         H::Key: Clone,
     {
         match self.ends.take() {
-            Some((ticket, action)) => self.queue.finish_and_try_get(ticket, action),
+            Some((ticket, action)) => self.queue.end_and_take(ticket, action),
             None => self.queue.with(|session| session.try_get()),
         }
     }
@@ -210,7 +212,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     ///
     /// Costs as `look`, and as [`WaitList::register`].
     ///
-    /// The result is [`GetError::TooManyWaiters`] if the call has to wait and the list has no place
+    /// The result is [`WaitError::TooManyWaiters`] if the call has to wait and the list has no place
     /// for it. The queue is unchanged then.
     pub fn look<T>(
         &mut self,
@@ -241,9 +243,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
                         stale = waiters.remove(waiter);
                         return Some(Look::Done(Ok(work)));
                     }
-                    Next::Closed => GetError::Closed,
+                    Next::Closed => WaitError::Closed,
                     Next::Wait { .. } if deadline.is_some_and(|at| session.now() >= at) => {
-                        GetError::TimedOut
+                        WaitError::TimedOut
                     }
                     Next::Wait { until } => {
                         match waiters.register(waiter, *waits_for, own.take()?) {
@@ -252,9 +254,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
                                 let until = [until, deadline].into_iter().flatten().min();
                                 return Some(Look::Sleep { until });
                             }
-                            Err((TooManyWaiters, own)) => {
+                            Err(own) => {
                                 stale = Some(own);
-                                GetError::TooManyWaiters
+                                WaitError::TooManyWaiters
                             }
                         }
                     }
@@ -267,7 +269,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
             });
             match seen {
                 Some(look) => {
-                    if matches!(look, Look::Done(Err(GetError::TooManyWaiters))) {
+                    if matches!(look, Look::Done(Err(WaitError::TooManyWaiters))) {
                         queue.lock().no_place(H::Waiters::PLACES);
                     }
                     return look;
@@ -320,7 +322,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
         look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> Poll<Result<T, GetError>>
+    ) -> Poll<Result<T, WaitError>>
     where
         H::Clock: Timer,
     {
@@ -335,7 +337,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         mut alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> Poll<Result<T, GetError>>
+    ) -> Poll<Result<T, WaitError>>
     where
         H::Clock: Timer,
     {
@@ -364,7 +366,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     ///
     /// # Errors
     ///
-    /// [`GetError`] says why there is no result.
+    /// [`WaitError`] says why there is no result.
     ///
     /// # Cancel safety
     ///
@@ -377,7 +379,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         &mut self,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> impl Future<Output = Result<T, GetError>>
+    ) -> impl Future<Output = Result<T, WaitError>>
     where
         H::Clock: Timer,
     {
@@ -403,7 +405,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     ///
     /// ```
     #[doc = include_str!("shared/example_tasks.txt")]
-    /// let guard = |work: Result<_, GetError>| Some(Guard::new(work.ok()?, &queue));
+    /// let guard = |work: Result<_, WaitError>| Some(Guard::new(work.ok()?, &queue));
     /// let mut get = pin!(Wait::for_key(&queue).get(None, guard));
     /// assert!(poll(get.as_mut()).is_pending());
     /// let _ = queue.add("node-7");
@@ -419,7 +421,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     pub fn get<T>(
         mut self,
         deadline: Option<Instant>,
-        then: impl FnOnce(Result<Work<H::Key>, GetError>) -> T,
+        then: impl FnOnce(Result<Work<H::Key>, WaitError>) -> T,
     ) -> impl Future<Output = T>
     where
         H::Key: Clone,
@@ -453,6 +455,95 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
 /// A future that is dropped before it is ready has done nothing.
 pub fn try_in_turn<C: Timer, T>(mut act: impl FnMut() -> T) -> impl Future<Output = T> {
     poll_fn(move |context| C::in_turn(context, |_| Poll::Ready(act())))
+}
+
+/// For runtimes: one call that waits for a state, or for room.
+impl<H: Host<Clock: Timer>> Shared<H> {
+    /// Waits until `look` has a result: for a state of the queue. Costs one look for each wake.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] says why there is no result.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the wait.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn watch<T>(
+        &self,
+        mut look: impl FnMut(&mut Access<'_, H>) -> Next<T>,
+    ) -> impl Future<Output = Result<T, WaitError>> {
+        async move {
+            let mut call = Wait::for_state(self);
+            call.wait(None, |session, _| look(session)).await
+        }
+    }
+
+    /// Adds a key, and waits for room until a deadline. Costs one look for each wake.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected`] returns the key.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future before it is ready adds nothing, and drops the key.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn add_until(
+        &self,
+        key: H::Key,
+        options: AddOptions,
+        deadline: Option<Instant>,
+    ) -> impl Future<Output = Result<Scheduled, Rejected<H::Key>>> {
+        async move {
+            let mut adding = Adding::new(key, options);
+            let mut call = Wait::for_room(self);
+            let deadline = adding.deadline(deadline);
+            let waited = call.wait(deadline, |session, getter| {
+                session.poll_add(&mut adding, getter)
+            });
+            let waited = waited.await;
+            adding.into_result(waited)
+        }
+    }
+}
+
+/// What a call returns that has waited for a state of a queue: see [`WaitList::Waited`].
+#[doc(hidden)]
+pub fn waited<H: Host, T>(
+    _: &Shared<H>,
+    found: Result<T, WaitError>,
+    otherwise: T,
+) -> <H::Waiters as WaitList>::Waited<T> {
+    H::Waiters::waited(found, otherwise)
+}
+
+/// Taking keys, and waiting for them.
+impl<H: Host<Clock: Timer>> Shared<H> {
+    queue_face! {
+        taking_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key,
+        identity, Guard<H, &Self>
+    }
+}
+
+/// Waiting for room and for states.
+impl<H: Host<Clock: Timer>> Shared<H> {
+    queue_face! {
+        adding_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key
+    }
+    queue_face! {
+        looking_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key,
+        of_host
+    }
+    queue_face! {
+        closing_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", of_host
+    }
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {

@@ -6,7 +6,7 @@ use core::task::Waker;
 
 use heapless::Vec;
 
-use crate::outcome::{GetError, TooManyWaiters, Wake};
+use crate::outcome::{WaitError, Wake};
 
 #[cfg(feature = "alloc")]
 mod growable;
@@ -43,13 +43,14 @@ pub trait WaitList: sealed::Sealed {
     /// Wakers that were taken out of the list.
     #[doc(hidden)]
     type Taken: IntoIterator<Item = Waker>;
-    /// What a call that waits for a state of the queue returns: `Result<T, TooManyWaiters>` with a
+    /// What a call that waits for a state of the queue returns: `Result<T, WaitError>` with a
     /// fixed number of places, `T` with as many as are needed.
     type Waited<T>;
 
-    /// Returns what a call that waited has found, `late` if its time was over before.
+    /// Returns what a call that waited has found, `otherwise` where an error is
+    /// impossible.
     #[doc(hidden)]
-    fn waited<T>(found: Result<T, GetError>, late: T) -> Self::Waited<T>;
+    fn waited<T>(found: Result<T, WaitError>, otherwise: T) -> Self::Waited<T>;
 
     /// Registers a call at the end, or at the place it has, and returns the waker that it had
     /// before. O(places) in a fixed list, O(log n) in a growable one, as every method but the last.
@@ -59,7 +60,7 @@ pub trait WaitList: sealed::Sealed {
         id: &mut Self::Id,
         waits_for: WaitsFor,
         waker: Waker,
-    ) -> Result<Option<Waker>, (TooManyWaiters, Waker)>;
+    ) -> Result<Option<Waker>, Waker>;
 
     /// Returns the waker of a call, `None` if the call was woken or is not registered.
     #[doc(hidden)]
@@ -160,14 +161,10 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
     const PLACES: usize = N;
     type Id = Option<u16>;
     type Taken = Vec<Waker, N>;
-    type Waited<T> = Result<T, TooManyWaiters>;
+    type Waited<T> = Result<T, WaitError>;
 
-    fn waited<T>(found: Result<T, GetError>, late: T) -> Result<T, TooManyWaiters> {
-        match found {
-            Ok(value) => Ok(value),
-            Err(GetError::TooManyWaiters) => Err(TooManyWaiters),
-            Err(GetError::TimedOut | GetError::Closed) => Ok(late),
-        }
+    fn waited<T>(found: Result<T, WaitError>, _: T) -> Result<T, WaitError> {
+        found
     }
 
     fn register(
@@ -175,12 +172,12 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
         place: &mut Option<u16>,
         waits_for: WaitsFor,
         waker: Waker,
-    ) -> Result<Option<Waker>, (TooManyWaiters, Waker)> {
+    ) -> Result<Option<Waker>, Waker> {
         if let Some(waiter) = self.at(place) {
             return Ok(waiter.waker.replace(waker));
         }
         if self.waiters.is_full() {
-            return Err((TooManyWaiters, waker));
+            return Err(waker);
         }
         let id = self.vacant_id();
         let waiter = Waiter {

@@ -17,11 +17,11 @@ use crate::id::SlotId;
 ///
 /// let work = queue.at(now).try_get().unwrap();
 /// let action = match work.key {
-///     "node-7" if work.requeues < 5 => Action::Retry,
+///     "node-7" if work.failures < 5 => Action::Retry,
 ///     _ => Action::Success,
 /// };
 /// queue.at(now).finish(work.ticket, action).unwrap();
-/// assert_eq!(queue.num_requeues(&"node-7"), 1);
+/// assert_eq!(queue.failures(&"node-7"), 1);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -33,7 +33,7 @@ pub struct Work<K> {
     /// Ends the run without another lookup of the key.
     pub ticket: Ticket,
     /// How many failures of the key are on record.
-    pub requeues: u32,
+    pub failures: u32,
     /// How long the key was ready, or dirty, before it was handed out. Zero if the queue's metrics
     /// keep no [`Times`](crate::Times).
     pub waited: Duration,

@@ -40,7 +40,7 @@ use trace::{Trace, log_failure};
 ///
 /// let workers = Workers::new(4)
 ///     .max_retries(5)
-///     .drain_deadline(Duration::from_secs(10))
+///     .drain_timeout(Duration::from_secs(10))
 ///     .on_give_up(|key: &u32, failure: Failure<String>| eprintln!("gave up {key}: {failure}"));
 /// assert_eq!(workers.count(), 4);
 /// ```
@@ -50,7 +50,7 @@ pub struct Workers<'w, K, E> {
     retries: Retries,
     /// For how long a run may go on.
     timeout: Option<Duration>,
-    drain_deadline: Option<Duration>,
+    drain_timeout: Option<Duration>,
     /// The hook for every failure.
     fail: Option<Box<OnError<'w, K, E>>>,
     /// What logs a failure, or that a key is given up, if there is no hook.
@@ -85,7 +85,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
             count: Concurrency::new(count.max(1)),
             retries: Retries::UNLIMITED,
             timeout: None,
-            drain_deadline: None,
+            drain_timeout: None,
             fail: None,
             log: log_failure::<E>,
             give_up_if: None,
@@ -137,11 +137,11 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// use requeue_core::Workers;
     ///
     /// let workers: Workers<'_, &str, String> =
-    ///     Workers::new(2).drain_deadline(Duration::from_secs(10));
+    ///     Workers::new(2).drain_timeout(Duration::from_secs(10));
     /// assert_eq!(workers.drain_limit(), Some(Duration::from_secs(10)));
     /// ```
-    pub fn drain_deadline(mut self, deadline: Duration) -> Self {
-        self.drain_deadline = Some(deadline);
+    pub fn drain_timeout(mut self, deadline: Duration) -> Self {
+        self.drain_timeout = Some(deadline);
         self
     }
 
@@ -186,7 +186,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// Returns for how long after shutdown keys are still taken, `None` if there is no limit. For
     /// runtimes. O(1).
     pub fn drain_limit(&self) -> Option<Duration> {
-        self.drain_deadline
+        self.drain_timeout
     }
 
     /// Sets the hook for every failure. It receives the key, why its run failed, and which attempt
@@ -274,7 +274,7 @@ impl<K, E> fmt::Debug for Workers<'_, K, E> {
             .field("count", &self.count())
             .field("retries", &self.retries)
             .field("timeout", &self.timeout)
-            .field("drain_deadline", &self.drain_deadline)
+            .field("drain_timeout", &self.drain_timeout)
             .finish_non_exhaustive()
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
-    Action, Added, Drained, Finished, Fixed, Instant, ItemExponentialFailure, Leftover, NoLimit,
-    Queue, Rejected, Sweep, default_item_based,
+    Action, Added, Drained, Exponential, Finished, Fixed, Instant, Leftover, NoLimit, Queue,
+    Rejected, Sweep, default_item_based,
 };
 
-type Keys = Queue<u16, Fixed<64>, ItemExponentialFailure>;
+type Keys = Queue<u16, Fixed<64>, Exponential>;
 
 const DUE: Instant = Instant::from_nanos(60);
 
@@ -281,7 +281,7 @@ fn a_retry_after_shutdown_is_left_over_even_without_a_delay() {
     let work = queue.at(DUE).try_get().unwrap();
     let finished = queue
         .at(DUE)
-        .finish(work.ticket, Action::RetryAfter(Duration::ZERO));
+        .finish(work.ticket, Action::Snooze(Duration::ZERO));
     assert_eq!(finished, Ok(Finished::Leftover(Duration::ZERO)));
     assert_eq!(rest(&mut queue), [2]);
     assert_eq!(queue.drain_status(&drain), Drained::Complete);
@@ -301,7 +301,7 @@ fn leftovers_are_ready_ones_first_and_each_key_once() {
     assert_eq!(ready, [1, 2, 3].map(|key| (key, Duration::ZERO)));
     let left = queue.at(DUE).take_delayed().unwrap();
     assert_eq!((left.key, left.left), (4, Duration::from_nanos(5)));
-    assert_eq!((queue.at(DUE).take_delayed(), queue.held_len()), (None, 0));
+    assert_eq!((queue.at(DUE).take_delayed(), queue.total()), (None, 0));
 }
 
 #[test]

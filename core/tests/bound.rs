@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Growable, Instant, ItemExponentialFailure, Levels, NoLimit, Queue,
-    RandomState, RateLimiter, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Growable, Instant, Levels, NoLimit, Queue, RandomState,
+    RateLimiter, Rejected, Storage,
 };
 
-type Failing = Queue<u16, Growable, ItemExponentialFailure>;
+type Failing = Queue<u16, Growable, Exponential>;
 
 const NOW: Instant = Instant::EPOCH;
 const WAITS: Next<()> = Next::Wait { until: None };
 
 /// A queue whose failed keys run again at once, with the first keys ready.
 fn with_ready(keys: u16) -> Failing {
-    let mut queue = Queue::growable(ItemExponentialFailure::new(Duration::ZERO, Duration::ZERO));
+    let mut queue = Queue::growable(Exponential::new(Duration::ZERO, Duration::ZERO));
     let _ = queue.at(NOW).add_many(1..=keys, |_| {});
     queue
 }
@@ -32,9 +32,9 @@ fn run(queue: &mut Failing, action: Action) -> u16 {
 
 #[track_caller]
 fn is_full<S: Storage, L: RateLimiter>(queue: &mut Queue<u16, S, L>) {
-    let held = queue.held_len();
+    let held = queue.total();
     assert_eq!(queue.at(NOW).add(999), Err(Rejected::Full(999)));
-    assert_eq!(queue.held_len(), held);
+    assert_eq!(queue.total(), held);
     queue.assert_valid();
 }
 
@@ -43,8 +43,8 @@ fn a_lowered_limit_keeps_every_key_and_refuses_new_ones_until_there_is_room() {
     for lowered in [0, 1, 2, 4] {
         let mut queue = with_ready(5);
         queue.at(NOW).limit_keys(lowered);
-        assert_eq!((queue.max_keys(), queue.held_len()), (Some(lowered), 5));
-        while queue.held_len() > lowered {
+        assert_eq!((queue.max_keys(), queue.total()), (Some(lowered), 5));
+        while queue.total() > lowered {
             is_full(&mut queue);
             assert_eq!(queue.at(NOW).add(5), Ok(Added::Coalesced), "it is held");
             run(&mut queue, Action::Success);
@@ -74,10 +74,10 @@ fn a_limit_counts_keys_and_not_slots() {
     for limit in [3, 0, 5, 10, usize::MAX] {
         queue.at(NOW).limit_keys(limit);
         let added = queue.at(NOW).add_many(1..=100, |_| {});
-        assert_eq!(queue.held_len(), limit.min(100));
+        assert_eq!(queue.total(), limit.min(100));
         assert_eq!(added.rejected, 100 - limit.min(100));
         queue.assert_valid();
-        for _ in 0..queue.held_len() {
+        for _ in 0..queue.total() {
             run(&mut queue, Action::Success);
         }
     }
@@ -93,12 +93,12 @@ fn a_lowered_limit_discards_the_oldest_failure_records_and_keeps_no_new_ones() {
         }
     }
     let _ = queue.at(NOW).add_many(5..=6, |_| {});
-    let on_record = |queue: &Failing| (1..=6).filter(|key| queue.num_requeues(key) == 1).count();
+    let on_record = |queue: &Failing| (1..=6).filter(|key| queue.failures(key) == 1).count();
     queue.at(NOW).limit_keys(3);
-    assert_eq!((queue.held_len(), on_record(&queue)), (3, 1));
-    assert_eq!(queue.num_requeues(&4), 1, "the youngest");
+    assert_eq!((queue.total(), on_record(&queue)), (3, 1));
+    assert_eq!(queue.failures(&4), 1, "the youngest");
     queue.at(NOW).limit_keys(1);
-    assert_eq!((queue.held_len(), on_record(&queue)), (2, 0));
+    assert_eq!((queue.total(), on_record(&queue)), (2, 0));
     is_full(&mut queue);
 
     for key in [5, 6, 5] {
@@ -106,14 +106,14 @@ fn a_lowered_limit_discards_the_oldest_failure_records_and_keeps_no_new_ones() {
     }
     assert_eq!(run(&mut queue, Action::Release), 6);
     assert_eq!(
-        queue.num_requeues(&6),
+        queue.failures(&6),
         0,
         "it would take room that is not there"
     );
     assert_eq!(run(&mut queue, Action::Release), 5);
-    assert_eq!(queue.num_requeues(&5), 2, "there is room for it");
+    assert_eq!(queue.failures(&5), 2, "there is room for it");
     assert_eq!(queue.at(NOW).add(999), Ok(Added::Ready), "it makes way");
-    assert_eq!(queue.num_requeues(&5), 0);
+    assert_eq!(queue.failures(&5), 0);
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_queue_that_holds_more_keys_than_fit_displaces_none() {
     let _ = queue.at(NOW).add_many(1..=3, |_| {});
     queue.at(NOW).limit_keys(2);
     let refused = queue.at(NOW).add_displacing(7, urgent);
-    assert_eq!((refused, queue.held_len()), (Err(Rejected::Full(7)), 3));
+    assert_eq!((refused, queue.total()), (Err(Rejected::Full(7)), 3));
     queue.assert_valid();
 
     queue.at(NOW).limit_keys(3);
     let (_, displaced) = queue.at(NOW).add_displacing(7, urgent).unwrap();
-    assert_eq!((displaced.unwrap().key, queue.held_len()), (3, 3));
+    assert_eq!((displaced.unwrap().key, queue.total()), (3, 3));
 }
 
 #[test]

@@ -19,8 +19,8 @@ use std::time::Duration;
 use lock::Single;
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, Added, Fixed, Growable, Instant, ItemExponentialFailure, Metrics, NoLimit, NoMetrics,
-    Rejected, Storage, Times, default_item_based,
+    Action, Added, Exponential, Fixed, Growable, Instant, Metrics, NoLimit, NoMetrics, Rejected,
+    Storage, Times, default_item_based,
 };
 
 #[path = "common/lock.rs"]
@@ -61,7 +61,7 @@ struct Sensors;
 impl Host for Sensors {
     type Key = u16;
     type Storage = Fixed<4>;
-    type Limiter = ItemExponentialFailure;
+    type Limiter = Exponential;
     type Metrics = NoMetrics;
     type Waiters = FixedWaitList<1>;
     type Clock = Stopped;
@@ -230,7 +230,7 @@ impl Drop for Fragile {
     }
 }
 
-type Operation<S> = fn(&mut Queue<Fragile, S, ItemExponentialFailure>, Instant);
+type Operation<S> = fn(&mut Queue<Fragile, S, Exponential>, Instant);
 
 /// One of each operation that runs a key's code.
 fn operations<S: Storage>() -> [Operation<S>; 9] {
@@ -257,7 +257,7 @@ fn operations<S: Storage>() -> [Operation<S>; 9] {
 }
 
 /// Whichever call of a key's code panics, the queue stays valid and goes on working.
-fn survives<S: Storage>(new: fn() -> Queue<Fragile, S, ItemExponentialFailure>) {
+fn survives<S: Storage>(new: fn() -> Queue<Fragile, S, Exponential>) {
     let mut panicked = HashSet::new();
     for fuse in 1..60 {
         let mut queue = new();
@@ -303,6 +303,6 @@ fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     assert!(!queue.contains(&keys[1]), "its run is over");
     assert_eq!(queue.active_len(), 1);
     assert_eq!(queue.at(now).release_key(&keys[2]), Ok(()));
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
     queue.assert_valid();
 }

@@ -58,7 +58,7 @@ fn a_guard_that_is_dropped_unreported_has_failed() {
     let queue = queue();
     queue.add(7).unwrap();
     drop(queue.try_get().unwrap());
-    assert_eq!(queue.num_requeues(&7), 1);
+    assert_eq!(queue.failures(&7), 1);
     let state = queue.state(&7).unwrap();
     assert!(!state.active, "its run is over");
     assert_eq!(state.due, Some(Instant::from_nanos(1_000_000)));
@@ -67,11 +67,7 @@ fn a_guard_that_is_dropped_unreported_has_failed() {
     let guard = queue.try_get().unwrap();
     assert_eq!(guard.attempt(), 2);
     assert_eq!(guard.finish(Action::Success), Ok(Finished::Idle));
-    assert_eq!(
-        queue.held_len(),
-        0,
-        "a guard that was finished is not dropped"
-    );
+    assert_eq!(queue.total(), 0, "a guard that was finished is not dropped");
 }
 
 #[test]
@@ -82,7 +78,7 @@ fn a_guard_that_is_dropped_while_the_queue_shuts_down_is_a_leftover() {
     queue.shut_down();
     drop(guard);
     let leftover = queue.take_delayed().unwrap();
-    assert_eq!((leftover.key, leftover.requeues), (7, 1));
+    assert_eq!((leftover.key, leftover.failures), (7, 1));
 }
 
 #[test]
@@ -92,7 +88,7 @@ fn a_guard_whose_run_was_ended_by_its_key_does_nothing_when_it_is_dropped() {
     let guard = queue.try_get().unwrap();
     queue.release_key(&7).unwrap();
     drop(guard);
-    assert_eq!(queue.num_requeues(&7), 0);
+    assert_eq!(queue.failures(&7), 0);
     assert!(!queue.contains(&7));
 }
 
@@ -101,7 +97,7 @@ fn a_batch_that_is_dropped_unreported_has_failed_as_a_whole() {
     let queue = queue();
     queue.add_many([1, 2, 3], |_| {});
     drop(batch(&queue));
-    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [1; 3]);
+    assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [1; 3]);
     assert_eq!((queue.active_len(), queue.delayed_len()), (0, 3));
 }
 
@@ -114,14 +110,14 @@ fn each_way_to_end_a_run_keeps_its_promise() {
         queue.add_rate_limited(7).unwrap();
         queue.clock().set(1_000_000);
         let finished = finish(queue.try_get().unwrap()).unwrap();
-        (finished, queue.num_requeues(&7))
+        (finished, queue.failures(&7))
     };
     assert_eq!(end(|guard| guard.success()), (Finished::Idle, 0));
     let requeued = end(|guard| guard.requeue_after(Duration::from_secs(60)));
     assert_eq!(requeued, (Finished::Delayed(minute), 0));
     let retried = Finished::Delayed(Duration::from_millis(2));
     assert_eq!(end(|guard| guard.retry()), (retried, 2));
-    let retried = end(|guard| guard.retry_after(Duration::from_secs(60)));
+    let retried = end(|guard| guard.snooze(Duration::from_secs(60)));
     assert_eq!(retried, (Finished::Delayed(minute), 1));
     assert_eq!(end(|guard| guard.release()), (Finished::Idle, 1));
 }
@@ -146,7 +142,7 @@ fn guards_batches_and_workers_can_be_shown() {
     let queue = queue();
     queue.add_many([1, 2, 3], |_| {});
     let guard: Guard<Handed, _> = queue.try_get().unwrap();
-    assert_eq!(format!("{guard:?}"), "Guard { key: 1, requeues: 0, .. }");
+    assert_eq!(format!("{guard:?}"), "Guard { key: 1, failures: 0, .. }");
     assert_eq!(format!("{guard:>3}"), "  1", "as the key shows itself");
     assert_eq!(format!("{:?}", batch(&queue)), "[2, 3]");
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, Finished, Fixed, Growable, Instant, ItemExponentialFailure, Levels,
-    Merge, NoLimit, Policy, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
+    Action, AddOptions, Added, Exponential, Finished, Fixed, Growable, Instant, Levels, Merge,
+    NoLimit, Policy, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
 };
 
 type Holding<const N: usize> = Fixed<N, u8, WithPolicy>;
@@ -23,8 +23,8 @@ fn holding<L: RateLimiter>(limiter: L, policy: Policy) -> Queue<u8, Holding<4>, 
     Queue::new(limiter).with_policy(policy)
 }
 
-fn backoff() -> ItemExponentialFailure {
-    ItemExponentialFailure::new(MS, 1000 * MS)
+fn backoff() -> Exponential {
+    Exponential::new(MS, 1000 * MS)
 }
 
 /// client-go, and a queue without holds, run such a key as fast as they can.
@@ -68,10 +68,10 @@ fn a_queue_that_grows_forgets_holds_that_are_over() {
         queue.at(now).add(key).unwrap();
         let work = queue.at(now).try_get().unwrap();
         queue.at(now).release(work.ticket).unwrap();
-        assert!(queue.held_len() <= 12, "{} keys", queue.held_len());
+        assert!(queue.total() <= 12, "{} keys", queue.total());
     }
     queue.assert_valid();
-    assert_eq!(queue.num_requeues(&0), 1);
+    assert_eq!(queue.failures(&0), 1);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_hold_that_is_over_ends_with_its_key() {
     let _ = queue.at(at(5)).add_rate_limited(1).unwrap();
     let work = queue.at(at(5)).try_get().unwrap();
     queue.at(at(5)).release(work.ticket).unwrap();
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
     queue.assert_valid();
 }
 
@@ -243,8 +243,8 @@ fn a_policy_can_be_exchanged() {
 /// What is not used costs nothing.
 #[test]
 fn a_fixed_queue_has_room_for_a_policy_only_if_its_type_says_so() {
-    let plain = size_of::<Queue<u64, Fixed<64>, ItemExponentialFailure>>();
-    let with = size_of::<Queue<u64, Holding<64>, ItemExponentialFailure>>();
+    let plain = size_of::<Queue<u64, Fixed<64>, Exponential>>();
+    let with = size_of::<Queue<u64, Holding<64>, Exponential>>();
     assert_eq!(with - plain, 64 * 16 + size_of::<Policy>());
     assert!(!holding(NoLimit, Policy::new()).needs_time());
 }

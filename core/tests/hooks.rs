@@ -44,13 +44,13 @@ impl Drop for Fragile {
     }
 }
 
-/// One run of a key that has failed `requeues` times before.
+/// One run of a key that has failed `failures` times before.
 fn run<E>(
     workers: &Workers<'_, u8, E>,
-    requeues: u32,
+    failures: u32,
     result: Result<Action, Failure<E>>,
 ) -> Action {
-    let begun = workers.begin(&7, RunContext::new(requeues + 1), &Idle);
+    let begun = workers.begin(&7, RunContext::new(failures + 1), &Idle);
     workers.end(&7, begun, result, &Idle)
 }
 
@@ -102,9 +102,9 @@ fn a_hook_that_panics_keeps_no_other_from_being_called() {
 #[test]
 fn an_error_that_panics_when_it_is_logged_or_dropped_fails_its_run() {
     let workers = Workers::new(1).max_retries(1);
-    for (requeues, action) in [(0, Action::Retry), (1, Action::Success)] {
+    for (failures, action) in [(0, Action::Retry), (1, Action::Success)] {
         let failure = Failure::Error(Fragile("down"));
-        assert_eq!(run(&workers, requeues, Err(failure)), action);
+        assert_eq!(run(&workers, failures, Err(failure)), action);
     }
     let given_up = Mutex::new(Vec::new());
     let workers = workers.on_give_up(|_, failure| {

@@ -49,7 +49,7 @@ fn a_producer_hides_the_queue_and_does_the_same() {
 
     let scheduled = producer.add_rate_limited("b".into()).unwrap();
     assert_eq!(scheduled.added, Added::Sooner);
-    assert_eq!(queue.num_requeues("b"), 1);
+    assert_eq!(queue.failures("b"), 1);
     let at_once = AddOptions {
         merge: Merge::Once,
         ..AddOptions::new()
@@ -78,12 +78,9 @@ fn string_keys_are_looked_up_by_str() {
     queue.add_rate_limited("node-7".into()).unwrap();
     assert!(queue.contains("node-7") && !queue.contains("node-8"));
     let state = queue.state("node-7").unwrap();
-    assert_eq!((state.ready, state.requeues), (true, 1));
+    assert_eq!((state.ready, state.failures), (true, 1));
     assert_eq!(queue.state("node-8"), None);
-    assert_eq!(
-        (queue.num_requeues("node-7"), queue.num_requeues("node-8")),
-        (1, 0)
-    );
+    assert_eq!((queue.failures("node-7"), queue.failures("node-8")), (1, 0));
     assert_eq!((queue.forget("node-7"), queue.forget("node-7")), (1, 0));
     assert_eq!(queue.release_key("node-7"), Err(NotActive));
     let _ticket = queue.try_get().unwrap().into_ticket();
@@ -109,10 +106,7 @@ fn a_keyed_limiter_looks_keys_up_by_str() {
     let mut limiter: KeyedLimiter<String, Fixed<2>, _> = KeyedLimiter::new(default_item_based());
     let _ = limiter.when(&"peer-1".into(), Instant::EPOCH);
     assert_eq!(
-        (
-            limiter.num_requeues("peer-1"),
-            limiter.num_requeues("peer-2")
-        ),
+        (limiter.failures("peer-1"), limiter.failures("peer-2")),
         (1, 0)
     );
     assert_eq!((limiter.forget("peer-1"), limiter.forget("peer-1")), (1, 0));

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Fixed, Growable, Instant, ItemExponentialFailure, Levels, Merge,
-    Metrics, RandomState, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Fixed, Growable, Instant, Levels, Merge, Metrics,
+    RandomState, Rejected, Storage,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,10 +25,9 @@ impl Metrics for Depths {
     }
 }
 
-type Three<S> = Queue<u8, S, ItemExponentialFailure, Depths>;
+type Three<S> = Queue<u8, S, Exponential, Depths>;
 
-const LIMITER: ItemExponentialFailure =
-    ItemExponentialFailure::new(SECOND, Duration::from_secs(60));
+const LIMITER: Exponential = Exponential::new(SECOND, Duration::from_secs(60));
 
 fn fixed() -> Three<Fixed<8, u8, Levels<3>>> {
     Queue::with_metrics(LIMITER, Depths::default())
@@ -263,8 +262,8 @@ mod rules {
         };
         let refused = script.queue.at(script.now).add_with(1, options);
         assert_eq!(refused, Err(Rejected::UnknownPriority(1)));
-        assert_eq!(script.queue.num_requeues(&1), 0);
-        assert_eq!(script.queue.held_len(), 0);
+        assert_eq!(script.queue.failures(&1), 0);
+        assert_eq!(script.queue.total(), 0);
     }
 
     pub(super) fn expedite_ends_the_delay<S: Storage>(mut script: Script<S>) {
@@ -337,7 +336,7 @@ mod rules {
         let longer = limited(9 * SECOND);
         let scheduled = script.queue.at(script.now).add_with(2, longer);
         assert_eq!(scheduled.unwrap().delay, SECOND);
-        assert_eq!(script.queue.num_requeues(&1), 1, "the failure is counted");
+        assert_eq!(script.queue.failures(&1), 1, "the failure is counted");
         script.add_with(2, after(half), Added::Sooner);
         script.wait(half);
         script.serve(1, 0);
@@ -364,6 +363,6 @@ mod rules {
         );
         let delayed = script.queue.at(script.now).take_delayed().unwrap();
         assert_eq!((delayed.key, delayed.priority), (2, 2));
-        assert_eq!(script.queue.held_len(), 0);
+        assert_eq!(script.queue.total(), 0);
     }
 }

@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Action, Growable, Instant, ItemExponentialFailure};
+use requeue_core::{Action, Exponential, Growable, Instant};
 
 /// A queue with one failure of each of these keys on record, the oldest first.
-fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, ItemExponentialFailure> {
+fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, Exponential> {
     let now = Instant::EPOCH;
-    let limiter = ItemExponentialFailure::new(Duration::ZERO, Duration::ZERO);
+    let limiter = Exponential::new(Duration::ZERO, Duration::ZERO);
     let mut queue = Queue::growable(limiter);
     for key in keys {
         for action in [Action::Retry, Action::Release] {
@@ -27,12 +27,12 @@ fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Growable, ItemExponentia
 fn a_limit_discards_the_oldest_records() {
     for limit in [0, 1, 3, 4, 5, usize::MAX] {
         let mut queue = with_records(0..4);
-        assert_eq!(queue.held_len(), 4);
+        assert_eq!(queue.total(), 4);
         queue.limit_failure_records(limit);
         queue.assert_valid();
         let left = limit.min(4);
-        assert_eq!(queue.held_len(), left, "{limit}");
-        let on_record = (0..4).filter(|key| queue.num_requeues(key) == 1);
+        assert_eq!(queue.total(), left, "{limit}");
+        let on_record = (0..4).filter(|key| queue.failures(key) == 1);
         assert!(on_record.eq(4 - left as u8..4), "the youngest {left}");
     }
 }

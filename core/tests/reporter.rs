@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, Growable, Instant, ItemExponentialFailure, Metrics, RandomState, Reporter, Times,
+    Action, Exponential, Growable, Instant, Metrics, RandomState, Reporter, Times,
     default_item_based,
 };
 
@@ -82,7 +82,7 @@ impl Metrics for Journal {
     }
 }
 
-type Keys<M> = Queue<u8, Growable<RandomState, requeue_core::Levels<2>>, ItemExponentialFailure, M>;
+type Keys<M> = Queue<u8, Growable<RandomState, requeue_core::Levels<2>>, Exponential, M>;
 
 fn queue<M: Metrics>(metrics: M) -> Keys<M> {
     let parts = Queue::builder().limiter(default_item_based());
@@ -167,7 +167,7 @@ fn a_slot_that_is_used_again_has_times_of_its_own() {
         let _ = queue.at(at(added + 8)).release(work.ticket);
         assert_eq!(journal.of("work_duration"), [5]);
     }
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn a_batch_is_taken_and_ended_in_steps() {
     assert_eq!(seen.locks.get() - before, STEPS);
     batch.success().unwrap();
     assert_eq!(seen.locks.get() - before, 2 * STEPS);
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 
     queue.add_many((0..5).map(|key| Key::new(key, &seen)), |_| {});
     let batch = Batch::take(&queue, usize::MAX);

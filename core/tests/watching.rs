@@ -183,7 +183,7 @@ fn one_place_wakes_one_call_and_a_second_wake_is_in_flight_only_after_it_has_loo
     let look = queue.at(NOW).poll_add(&mut second, &mut second_getter);
     assert_eq!((look, queue.at(NOW).close()), (HAS_COME, Wake::NONE));
     for adding in [first, second] {
-        assert_eq!(adding.into_result().unwrap().added, Added::Ready);
+        assert_eq!(adding.into_result(Ok(())).unwrap().added, Added::Ready);
     }
     queue.assert_valid();
 }
@@ -199,7 +199,7 @@ fn a_place_that_is_taken_by_an_add_is_waited_for_again() {
     assert_eq!(run(&mut queue), Wake::ROOM);
     queue.at(NOW).leave(&mut getter);
     assert_eq!(queue.at(NOW).close(), Wake::ROOM, "the place is free");
-    assert_eq!(adding.into_result(), Err(Rejected::Full(2)));
+    assert_eq!(adding.into_result(Ok(())), Err(Rejected::Full(2)));
     // No call waits any more: the wake has found none.
     let _ = queue.at(NOW).add(4);
     assert_eq!(run(&mut queue), Wake::NONE);
@@ -243,7 +243,10 @@ fn a_key_that_waits_for_room_is_added_as_its_options_say() {
     };
     let mut adding = Adding::new(3, unknown);
     assert_eq!(queue.at(later).poll_add(&mut adding, &mut getter), HAS_COME);
-    assert_eq!(adding.into_result(), Err(Rejected::UnknownPriority(3)));
+    assert_eq!(
+        adding.into_result(Ok(())),
+        Err(Rejected::UnknownPriority(3))
+    );
 }
 
 #[test]
@@ -253,6 +256,6 @@ fn a_call_that_waits_for_room_gets_its_key_back_at_shutdown() {
     queue.at(NOW).shut_down();
     assert_eq!(queue.at(NOW).close(), Wake::ALL);
     assert_eq!(queue.at(NOW).poll_add(&mut adding, &mut getter), HAS_COME);
-    assert_eq!(adding.into_result(), Err(Rejected::Closed(2)));
+    assert_eq!(adding.into_result(Ok(())), Err(Rejected::Closed(2)));
     queue.assert_valid();
 }

@@ -49,7 +49,7 @@ fn look(
     let next = worker.poll_get(1, &mut queue.at(given), &clock, getter);
     assert_eq!(
         clock.1.get(),
-        u32::from(queue.shutting_down()),
+        u32::from(queue.is_shutting_down()),
         "it is not read without need"
     );
     next

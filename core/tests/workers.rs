@@ -36,19 +36,19 @@ impl Runs<u8> for Keys {
     }
 }
 
-/// Judges the result of a key that had failed `requeues` times before, and reports it.
-fn run(workers: &Workers<'_, u8, &'static str>, requeues: u32, result: Result) -> Action {
+/// Judges the result of a key that had failed `failures` times before, and reports it.
+fn run(workers: &Workers<'_, u8, &'static str>, failures: u32, result: Result) -> Action {
     let keys = Keys::new();
-    run_in(&keys, workers, requeues, result)
+    run_in(&keys, workers, failures, result)
 }
 
 fn run_in(
     keys: &Keys,
     workers: &Workers<'_, u8, &'static str>,
-    requeues: u32,
+    failures: u32,
     result: Result,
 ) -> Action {
-    let begun = workers.begin(&7, RunContext::new(requeues.saturating_add(1)), keys);
+    let begun = workers.begin(&7, RunContext::new(failures.saturating_add(1)), keys);
     workers.end(&7, begun, result, keys)
 }
 
@@ -61,7 +61,7 @@ fn a_run_that_did_not_fail_ends_with_its_action_and_calls_no_hook() {
     for action in [
         Action::Success,
         Action::RequeueAfter(MINUTE),
-        Action::RetryAfter(MINUTE),
+        Action::Snooze(MINUTE),
         Action::Release,
     ] {
         assert_eq!(run(&workers, 9, Ok(action)), action);
@@ -160,8 +160,8 @@ fn each_run_that_starts_has_one_end_with_its_time() {
         (0, Ok(Action::Retry)),
         (1, Err(Failure::TimedOut(MINUTE))),
     ];
-    for (requeues, result) in results {
-        let begun = workers.begin(&7, RunContext::new(requeues + 1), &keys);
+    for (failures, result) in results {
+        let begun = workers.begin(&7, RunContext::new(failures + 1), &keys);
         keys.advance(MINUTE);
         let _ = workers.end(&7, begun, result, &keys);
     }
@@ -215,8 +215,8 @@ mod by_age {
 
     const DOWN: Result = Err(Failure::Error("down"));
 
-    fn fail(keys: &Keys, workers: &Workers<'_, u8, &'static str>, requeues: u32) -> Action {
-        run_in(keys, workers, requeues, DOWN)
+    fn fail(keys: &Keys, workers: &Workers<'_, u8, &'static str>, failures: u32) -> Action {
+        run_in(keys, workers, failures, DOWN)
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod by_age {
             assert_eq!(fail(&keys, &workers, 0), Action::Retry);
         }
         // What neither worked nor failed changes nothing.
-        for action in [Action::Release, Action::RetryAfter(MINUTE)] {
+        for action in [Action::Release, Action::Snooze(MINUTE)] {
             assert_eq!(fail(&keys, &workers, 0), Action::Retry);
             assert_eq!(run_in(&keys, &workers, 1, Ok(action)), action);
             keys.advance(2 * MINUTE);

@@ -25,10 +25,10 @@ fn main() {
 
 fn process_next_work_item(queue: &WorkQueue<&'static str>) -> bool {
     // key, quit := queue.Get(); if quit { return false }; defer queue.Done(key)
-    let Some(key) = queue.get() else { return false };
+    let Ok(key) = queue.get() else { return false };
     let ended = match sync(*key) {
         Ok(()) => key.success(), // queue.Forget(key)
-        Err(error) if key.requeues() < MAX_RETRIES => {
+        Err(error) if key.failures() < MAX_RETRIES => {
             println!("{}: {error}", *key); // queue.NumRequeues(key) < maxRetries
             key.retry() // queue.AddRateLimited(key)
         }

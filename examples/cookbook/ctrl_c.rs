@@ -16,7 +16,7 @@ async fn main() -> std::io::Result<()> {
     let _ = queue.add("node-7");
 
     let stop = CancellationToken::new();
-    let workers = Workers::new(4).drain_deadline(Duration::from_secs(10));
+    let workers = Workers::new(4).drain_timeout(Duration::from_secs(10));
     let service = queue.run(workers, |node| async move {
         println!("working on {node}");
         // This example presses ctrl-c by itself.

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     queue.add_many(ids, |_| {});
 
     queue.shut_down();
-    while let Some(run) = queue.get() {
+    while let Ok(run) = queue.get() {
         let city = "SELECT city FROM orders WHERE id = ?1";
         let city = database.query_row(city, [*run], |row| row.get::<_, String>(0));
         let action = city.map(|city| println!("order {} is sent to {city}", *run));

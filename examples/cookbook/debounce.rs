@@ -26,7 +26,7 @@ async fn main() {
             }
         };
         let work = async {
-            if let Some(run) = queue.get().await {
+            if let Ok(run) = queue.get().await {
                 println!(
                     "{changes} changes of {}: read after {:?}",
                     *run,

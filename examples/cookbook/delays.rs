@@ -6,8 +6,8 @@
 //! default_controller      5ms     10ms     20ms     40ms     80ms    2.56s   81.92s    1000s
 //! default_item_based      1ms      2ms      4ms      8ms     16ms    512ms  16.384s 524.288s
 //! WithMaxWait, 20 s       5ms     10ms     20ms     40ms     80ms    2.56s      20s      20s
-//! ItemFastSlow             1s       1s       1s      60s      60s      60s      60s      60s
-//! Bucket                  0ns      0ns      0ns       2s       2s       2s       2s       2s
+//! FastSlow             1s       1s       1s      60s      60s      60s      60s      60s
+//! TokenBucket                  0ns      0ns      0ns       2s       2s       2s       2s       2s
 //! NoLimit                 0ns      0ns      0ns      0ns      0ns      0ns      0ns      0ns
 //! ```
 
@@ -15,7 +15,7 @@ use std::env;
 use std::time::Duration;
 
 use requeue::{
-    Bucket, Instant, ItemFastSlow, NoLimit, RateLimiter, WithMaxWait, default_controller,
+    FastSlow, Instant, NoLimit, RateLimiter, TokenBucket, WithMaxWait, default_controller,
     default_item_based,
 };
 
@@ -43,8 +43,8 @@ fn main() {
     show("default_controller", failures, default_controller());
     show("default_item_based", failures, default_item_based());
     show("WithMaxWait, 20 s", failures, at_most);
-    let fast_slow = ItemFastSlow::new(second, minute, 3);
-    show("ItemFastSlow", failures, fast_slow);
-    show("Bucket", failures, Bucket::new(0.5, 3));
+    let fast_slow = FastSlow::new(second, minute, 3);
+    show("FastSlow", failures, fast_slow);
+    show("TokenBucket", failures, TokenBucket::new(0.5, 3));
     show("NoLimit", failures, NoLimit);
 }

@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue = WorkQueue::builder().metrics("nodes").build();
 
     queue.add_many(["node-7", "node-8", "node-9", "node-7"], |_| {});
-    if let Some(run) = queue.get().await {
+    if let Ok(run) = queue.get().await {
         run.success()?;
     }
     let _present = queue.get().await;

@@ -1,7 +1,7 @@
 //! What a shutdown hands back is saved, and the next process goes on with delays and failures.
 //!
 //! ```text
-//! saved: [{"key":"node-7","left":{"secs":0,"nanos":5000000},"requeues":1,"priority":0}]
+//! saved: [{"key":"node-7","left":{"secs":0,"nanos":5000000},"failures":1,"priority":0}]
 //! restored: node-7 in 5ms, after 1 failure
 //! ```
 
@@ -24,12 +24,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map_err(|refused| refused.to_string())?;
     }
     let begin = Instant::now();
-    if let Some(run) = next.get().await {
+    if let Ok(run) = next.get().await {
         println!(
             "restored: {} in {:?}, after {} failure",
             *run,
             begin.elapsed(),
-            run.requeues()
+            run.failures()
         );
         run.success()?;
     }

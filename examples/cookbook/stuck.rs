@@ -12,7 +12,7 @@ use requeue::std::{ManualClock, WorkQueue};
 use requeue::{Entry, Instant, Timed};
 
 fn why(entry: &Entry<&str>, now: Instant) -> String {
-    let (state, failures) = (entry.state, entry.state.requeues);
+    let (state, failures) = (entry.state, entry.state.failures);
     // Known if the queue has metrics, or `Timed`, which only keeps times.
     let since = entry.active_since.unwrap_or(now);
     let running = format!("has been running for {:?}", now.saturating_since(since));

@@ -27,7 +27,7 @@ async fn main() -> std::io::Result<()> {
     let queue = WorkQueue::new();
     let stop = CancellationToken::new();
     // Less than TimeoutStopSec of the unit, or terminationGracePeriodSeconds of the pod.
-    let workers = Workers::new(4).drain_deadline(Duration::from_secs(20));
+    let workers = Workers::new(4).drain_timeout(Duration::from_secs(20));
     let service = queue.run(workers, |node| async move {
         println!("working on {node}");
         let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM); // As `systemctl stop`.

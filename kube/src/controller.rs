@@ -72,7 +72,7 @@ use running::Crew;
 ///     .backoff(Duration::from_millis(5), Duration::from_secs(1000))
 ///     .resync(Duration::from_secs(36_000))
 ///     .leader(Leader::lease(client, "default", "deployment-controller"))
-///     .run(Workers::new(4).drain_deadline(Duration::from_secs(10)), stop, reconcile)
+///     .run(Workers::new(4).drain_timeout(Duration::from_secs(10)), stop, reconcile)
 ///     .await?;
 /// println!("not done: {}", left.len());
 /// # Ok(())
@@ -275,7 +275,7 @@ where
 
     /// Runs the controller until `stop` is cancelled; then drains the queue and returns the objects
     /// that are left: those that failed while it drained, those that wait for a time, and those for
-    /// which the [deadline](Workers::drain_deadline) left no time.
+    /// which the [deadline](Workers::drain_timeout) left no time.
     ///
     /// The workers begin when every kind has been listed, and if there is a
     /// [leader](Self::leader), when this replica is. Each run gets the newest object that was seen.

@@ -100,11 +100,11 @@ where
     K: Resource,
     K::DynamicType: Eq + Hash,
 {
-    let mut drained = pin!(queue.drained());
+    let mut drained = pin!(queue.wait_drained());
     poll_fn(|context| {
         // It waits from here on, so that no shutdown after the look is missed.
         let ended = drained.as_mut().poll(context);
-        if queue.shutting_down() {
+        if queue.is_shutting_down() {
             Poll::Ready(())
         } else {
             ended

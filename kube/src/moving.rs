@@ -105,7 +105,7 @@ where
                 tracing::warn!(target: "requeue", ?error, "reconcile failed");
                 Ok(match error_policy(object, &error, data) {
                     // A failure must not forget failures.
-                    Action::RequeueAfter(after) => Action::RetryAfter(after),
+                    Action::RequeueAfter(after) => Action::Snooze(after),
                     Action::Success => Action::Release,
                     action => action,
                 })

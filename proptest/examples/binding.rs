@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{FixedWaitList, Host, Lock, Shared, State, Wait};
-use requeue_core::{Fixed, GetError, Guard, NoMetrics};
+use requeue_core::{Fixed, Guard, NoMetrics, WaitError};
 use requeue_proptest::subject::{
     Answer, AnyLimiter, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
     Setup, handed, panicking, poll_once,
@@ -38,7 +38,7 @@ impl Host for Loop {
 type Keys = Shared<Loop>;
 
 /// Waits for a key.
-async fn get(queue: Rc<Keys>) -> Result<Guard<Loop, Rc<Keys>>, GetError> {
+async fn get(queue: Rc<Keys>) -> Result<Guard<Loop, Rc<Keys>>, WaitError> {
     let work = Wait::for_key(&*queue)
         .wait(None, |session, getter| session.poll_get(getter))
         .await?;

@@ -217,12 +217,8 @@ impl Script {
     }
 
     #[track_caller]
-    fn requeues(&mut self, key: Key, expected: u32) {
-        assert_eq!(
-            self.subject.num_requeues(key),
-            expected,
-            "num_requeues {key}"
-        );
+    fn failures(&mut self, key: Key, expected: u32) {
+        assert_eq!(self.subject.failures(key), expected, "num_requeues {key}");
     }
 
     /// Ends a run with success, after which nothing is left to do for its key.

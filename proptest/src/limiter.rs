@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Bucket, DefaultController, Instant, ItemExponentialFailure, ItemFastSlow, NoLimit, RateLimiter,
+    DefaultController, Exponential, FastSlow, Instant, NoLimit, RateLimiter, TokenBucket,
     WithMaxWait, default_controller, default_item_based,
 };
 
@@ -33,14 +33,14 @@ pub use record::AnyRecord;
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "type", rename_all = "snake_case"))]
 pub enum LimiterSpec {
-    /// [`ItemExponentialFailure`].
+    /// [`Exponential`].
     Exponential {
         /// The first delay, in nanoseconds.
         base_ns: u64,
         /// The longest delay, in nanoseconds.
         max_ns: u64,
     },
-    /// [`ItemFastSlow`].
+    /// [`FastSlow`].
     FastSlow {
         /// The delay of the first attempts, in nanoseconds.
         fast_ns: u64,
@@ -49,8 +49,8 @@ pub enum LimiterSpec {
         /// How many attempts are fast. Go's is signed; below zero it acts as zero does.
         max_fast_attempts: i64,
     },
-    /// [`Bucket`].
-    Bucket {
+    /// [`TokenBucket`].
+    TokenBucket {
         /// Tokens per second.
         rate_bits: FloatBits,
         /// Tokens in a full bucket.
@@ -80,7 +80,7 @@ impl LimiterSpec {
         match self {
             Self::Exponential { base_ns, max_ns } => {
                 let (base, max) = (nanos(*base_ns), nanos(*max_ns));
-                AnyLimiter::Exponential(ItemExponentialFailure::new(base, max))
+                AnyLimiter::Exponential(Exponential::new(base, max))
             }
             Self::FastSlow {
                 fast_ns,
@@ -89,10 +89,10 @@ impl LimiterSpec {
             } => {
                 let (fast, slow) = (nanos(*fast_ns), nanos(*slow_ns));
                 let attempts = saturating_u32(*max_fast_attempts);
-                AnyLimiter::FastSlow(ItemFastSlow::new(fast, slow, attempts))
+                AnyLimiter::FastSlow(FastSlow::new(fast, slow, attempts))
             }
-            Self::Bucket { rate_bits, burst } => {
-                AnyLimiter::Bucket(Bucket::new(rate_bits.0, *burst))
+            Self::TokenBucket { rate_bits, burst } => {
+                AnyLimiter::TokenBucket(TokenBucket::new(rate_bits.0, *burst))
             }
             // A list is nested pairs that end in no limiter, which is what `()` is to a tuple.
             Self::MaxOf { limiters } => limiters
@@ -114,11 +114,11 @@ impl LimiterSpec {
 #[derive(Clone, Debug)]
 pub enum AnyLimiter {
     /// Exponential per key.
-    Exponential(ItemExponentialFailure),
+    Exponential(Exponential),
     /// Fast at first, then slow.
-    FastSlow(ItemFastSlow),
+    FastSlow(FastSlow),
     /// A bucket for all keys.
-    Bucket(Bucket),
+    TokenBucket(TokenBucket),
     /// client-go's default.
     DefaultController(DefaultController),
     /// No delay.
@@ -136,7 +136,7 @@ impl RateLimiter for AnyLimiter {
         match self {
             Self::Exponential(limiter) => record.with_failures(|it| limiter.when(it, now)),
             Self::FastSlow(limiter) => record.with_failures(|it| limiter.when(it, now)),
-            Self::Bucket(limiter) => limiter.when(&mut (), now),
+            Self::TokenBucket(limiter) => limiter.when(&mut (), now),
             Self::DefaultController(limiter) => record.with_failures(|it| {
                 let mut pair = (*it, ());
                 let delay = limiter.when(&mut pair, now);
@@ -149,36 +149,36 @@ impl RateLimiter for AnyLimiter {
         }
     }
 
-    fn requeues(&self, record: &AnyRecord) -> u32 {
+    fn failures(&self, record: &AnyRecord) -> u32 {
         match self {
-            Self::Exponential(limiter) => limiter.requeues(&record.failures()),
-            Self::FastSlow(limiter) => limiter.requeues(&record.failures()),
-            Self::Bucket(limiter) => limiter.requeues(&()),
-            Self::DefaultController(limiter) => limiter.requeues(&(record.failures(), ())),
-            Self::NoLimit(limiter) => limiter.requeues(&()),
-            Self::MaxOf(limiters) => limiters.as_ref().requeues(&record.both()),
-            Self::WithMaxWait(limiter) => limiter.as_ref().requeues(record),
+            Self::Exponential(limiter) => limiter.failures(&record.failures()),
+            Self::FastSlow(limiter) => limiter.failures(&record.failures()),
+            Self::TokenBucket(limiter) => limiter.failures(&()),
+            Self::DefaultController(limiter) => limiter.failures(&(record.failures(), ())),
+            Self::NoLimit(limiter) => limiter.failures(&()),
+            Self::MaxOf(limiters) => limiters.as_ref().failures(&record.both()),
+            Self::WithMaxWait(limiter) => limiter.as_ref().failures(record),
         }
     }
 
-    fn set_requeues(&self, record: &mut AnyRecord, requeues: u32) {
+    fn set_failures(&self, record: &mut AnyRecord, count: u32) {
         match self {
             Self::Exponential(limiter) => {
-                record.with_failures(|it| limiter.set_requeues(it, requeues));
+                record.with_failures(|it| limiter.set_failures(it, count));
             }
             Self::FastSlow(limiter) => {
-                record.with_failures(|it| limiter.set_requeues(it, requeues));
+                record.with_failures(|it| limiter.set_failures(it, count));
             }
             Self::DefaultController(limiter) => record.with_failures(|it| {
                 let mut pair = (*it, ());
-                limiter.set_requeues(&mut pair, requeues);
+                limiter.set_failures(&mut pair, count);
                 *it = pair.0;
             }),
-            Self::Bucket(_) | Self::NoLimit(_) => {}
+            Self::TokenBucket(_) | Self::NoLimit(_) => {}
             Self::MaxOf(limiters) => {
-                record.with_both(|it| limiters.as_ref().set_requeues(it, requeues));
+                record.with_both(|it| limiters.as_ref().set_failures(it, count));
             }
-            Self::WithMaxWait(limiter) => limiter.as_ref().set_requeues(record, requeues),
+            Self::WithMaxWait(limiter) => limiter.as_ref().set_failures(record, count),
         }
     }
 }
@@ -211,7 +211,7 @@ const fn nanos(nanos: u64) -> Duration {
 mod tests {
     use super::*;
 
-    const BUCKET: LimiterSpec = LimiterSpec::Bucket {
+    const BUCKET: LimiterSpec = LimiterSpec::TokenBucket {
         rate_bits: FloatBits(f64::MAX),
         burst: 1,
     };
@@ -247,6 +247,6 @@ mod tests {
             let delay = limiter.when(&mut record, Instant::EPOCH);
             assert_eq!(delay, nanos(expected));
         }
-        assert_eq!(limiter.requeues(&record), 4);
+        assert_eq!(limiter.failures(&record), 4);
     }
 }

@@ -84,7 +84,7 @@ pub struct Model {
     /// Keys of which nothing else is left, in the order in which they came to rest.
     records: Vec<Key>,
 
-    shutting_down: bool,
+    is_shutting_down: bool,
     /// Nothing is handed out; not after shutdown.
     paused: bool,
     /// When the queue was first shut down, and the number of the next entry at that time.
@@ -149,7 +149,7 @@ impl Model {
             failures: Vec::new(),
             bursts: Vec::new(),
             records: Vec::new(),
-            shutting_down: false,
+            is_shutting_down: false,
             paused: false,
             closed_at: (Instant::EPOCH, 0),
             drains: Drains::default(),
@@ -207,7 +207,7 @@ impl Model {
 
     /// queue.go, Add.
     fn add_key(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return self.refuse(key);
         }
         self.arrive_at(key);
@@ -217,7 +217,7 @@ impl Model {
 
     /// delaying_queue.go, AddAfter.
     fn add_later(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return self.refuse(key);
         }
         self.arrive_at(key);
@@ -228,13 +228,13 @@ impl Model {
     /// rate_limiting_queue.go, AddRateLimited. client-go charges its limiter even when nothing can
     /// come of it.
     fn retry(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
-        if self.shutting_down && self.rules == Rules::Requeue {
+        if self.is_shutting_down && self.rules == Rules::Requeue {
             return Err(Rejected::Closed(key));
         }
         self.arrive_at(key);
         self.make_room(key)?;
         let delay = self.charge(key);
-        if self.shutting_down {
+        if self.is_shutting_down {
             let added = self.refuse(key)?;
             return Ok(Scheduled { delay, added });
         }
@@ -429,7 +429,7 @@ impl Model {
 
     /// Shutdown stops the time: what is not due by then is left over.
     fn is_due(&self, entry: &Waiting) -> bool {
-        let (due, number) = if self.shutting_down {
+        let (due, number) = if self.is_shutting_down {
             self.closed_at
         } else {
             (self.now, u64::MAX)
@@ -445,7 +445,7 @@ impl Model {
 
     /// queue.go, Get, once there is a key.
     fn take(&mut self) -> Option<Handed> {
-        if self.shutting_down && self.rules == Rules::ControllerRuntime {
+        if self.is_shutting_down && self.rules == Rules::ControllerRuntime {
             return None;
         }
         let key = self.choose();
@@ -482,7 +482,7 @@ impl Model {
                 key,
                 run: self.runs,
             }),
-            requeues: self.failures_of(key),
+            failures: self.failures_of(key),
             priority,
         })
     }
@@ -534,7 +534,7 @@ impl Model {
             dirty: active && self.dirty.contains(&key),
             cancelled: self.cancelled.contains(&key),
             due: entry.map(|entry| entry.due),
-            requeues: self.failures_of(key),
+            failures: self.failures_of(key),
             priority: match entry {
                 _ if self.dirty.contains(&key) => self.queued_level(key),
                 _ if active => self.running_level(key),
@@ -591,7 +591,7 @@ impl fmt::Display for Model {
         if self.paused {
             state.push(String::from("paused"));
         }
-        if self.shutting_down {
+        if self.is_shutting_down {
             state.push(String::from("shut down"));
         }
         if state.is_empty() {

@@ -263,11 +263,11 @@ pub trait Subject {
     /// Whether there is work to be done on a key.
     fn contains(&mut self, key: Key) -> bool;
     /// How many failures are remembered of a key.
-    fn num_requeues(&mut self, key: Key) -> u32;
+    fn failures(&mut self, key: Key) -> u32;
     /// The rest of what can be seen.
     fn totals(&mut self) -> Totals;
     /// Whether the queue is shutting down.
-    fn shutting_down(&mut self) -> bool;
+    fn is_shutting_down(&mut self) -> bool;
 
     /// Reports the two gauges of work under way.
     fn report_running(&mut self);
@@ -437,14 +437,14 @@ pub struct Handed {
     /// Completes its run.
     pub ticket: Ticket,
     /// How many failures were remembered of it.
-    pub requeues: u32,
+    pub failures: u32,
     /// Its priority level.
     pub priority: u8,
 }
 
 impl fmt::Display for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "key {} with {} failures", self.key, self.requeues)?;
+        write!(f, "key {} with {} failures", self.key, self.failures)?;
         match self.priority {
             0 => Ok(()),
             level => write!(f, " at level {level}"),
@@ -475,7 +475,7 @@ pub struct Left {
     /// How much of its delay was left.
     pub left: Duration,
     /// How many failures were remembered of it.
-    pub requeues: u32,
+    pub failures: u32,
     /// Its priority level.
     pub priority: u8,
 }
@@ -494,7 +494,7 @@ pub struct Known {
     /// The deadline the key waits for.
     pub due: Option<Instant>,
     /// How many failures are remembered of it.
-    pub requeues: u32,
+    pub failures: u32,
     /// The priority level at which it is ready or will be; else of its run; else of its deadline.
     pub priority: u8,
 }
@@ -526,7 +526,7 @@ impl From<Work<Key>> for Handed {
             priority: work.priority,
             key: work.key,
             ticket: Ticket::Core(work.ticket),
-            requeues: work.requeues,
+            failures: work.failures,
         }
     }
 }
@@ -545,7 +545,7 @@ impl From<Leftover<Key>> for Left {
         Self {
             key: leftover.key,
             left: leftover.left,
-            requeues: leftover.requeues,
+            failures: leftover.failures,
             priority: leftover.priority,
         }
     }
@@ -555,7 +555,7 @@ impl From<Left> for Leftover<Key> {
     fn from(left: Left) -> Self {
         let mut leftover = Self::new(left.key);
         leftover.left = left.left;
-        leftover.requeues = left.requeues;
+        leftover.failures = left.failures;
         leftover.priority = left.priority;
         leftover
     }
@@ -578,7 +578,7 @@ impl From<KeyState> for Known {
             dirty: state.dirty,
             cancelled: state.cancelled,
             due: state.due,
-            requeues: state.requeues,
+            failures: state.failures,
             priority: state.priority,
         }
     }

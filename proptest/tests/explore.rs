@@ -18,7 +18,7 @@ fn steps() -> Vec<Step> {
         Step::Complete(0, Action::Success),
         Step::Complete(0, Action::Retry),
         Step::Complete(0, Action::RequeueAfter(delay(1))),
-        Step::Complete(0, Action::RetryAfter(delay(2))),
+        Step::Complete(0, Action::Snooze(delay(2))),
         Step::Next(0, Action::Release),
         Step::Advance(delay(1)),
         Step::ShutDown,
@@ -55,7 +55,7 @@ const fn left(key: Key) -> Left {
     Left {
         key,
         left: Duration::from_nanos(key as u64 - 1),
-        requeues: 1,
+        failures: 1,
         priority: 0,
     }
 }

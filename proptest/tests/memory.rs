@@ -52,10 +52,10 @@ fn what_was_reserved_is_not_taken_again() {
         Queue::growable(NoLimit),
         Queue::growable(NoLimit),
     ];
-    queues[1].reserve(KEYS as usize);
+    queues[1].at(now).reserve(KEYS as usize);
     // Where there are keys already, room for so many more.
     let _ = queues[2].at(now).add_many(KEYS..2 * KEYS, |_| {});
-    queues[2].reserve(KEYS as usize);
+    queues[2].at(now).reserve(KEYS as usize);
 
     for queue in &mut queues {
         let taken = measure(|| {

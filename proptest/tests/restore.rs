@@ -47,7 +47,7 @@ fn action() -> impl Strategy<Value = Action> {
         Just(Action::Success),
         Just(Action::Retry),
         delay().prop_map(Action::RequeueAfter),
-        delay().prop_map(Action::RetryAfter),
+        delay().prop_map(Action::Snooze),
     ]
 }
 

@@ -8,8 +8,8 @@ use std::task::Poll;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use requeue_core::{
-    Action, Added, Fixed, GroupLimits, Groups, ItemExponentialFailure, NoPriorities, Queue,
-    Rejected, Reporter, default_item_based,
+    Action, Added, Exponential, Fixed, GroupLimits, Groups, Plain, Queue, Rejected, Reporter,
+    default_item_based,
 };
 use requeue_proptest::rounds;
 use requeue_test_tools::{ByHand, by_hand};
@@ -17,8 +17,8 @@ use requeue_tokio::{Guard, WorkQueue};
 
 /// The group, and a number.
 type Key = (u8, u8);
-type Storage = Fixed<SLOTS, u8, Groups<u8, NoPriorities, SEATS>>;
-type Few = WorkQueue<Key, ItemExponentialFailure, Storage>;
+type Storage = Fixed<SLOTS, u8, Groups<u8, Plain, SEATS>>;
+type Few = WorkQueue<Key, Exponential, Storage>;
 
 /// How many keys there is room for.
 const SLOTS: usize = 3;
@@ -73,7 +73,7 @@ struct Waiting {
 
 struct World {
     queue: Few,
-    guards: Vec<Guard<Key, ItemExponentialFailure, Storage>>,
+    guards: Vec<Guard<Key, Exponential, Storage>>,
     waiting: Vec<Waiting>,
     /// Groups with limits of their own, and paused ones: they stay without keys.
     limited: BTreeSet<u8>,

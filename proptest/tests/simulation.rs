@@ -19,7 +19,7 @@ use std::env;
 use std::process::Command;
 use std::time::Duration;
 
-use requeue_core::{ItemExponentialFailure, Workers};
+use requeue_core::{Exponential, Workers};
 use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
 
 use crate::fleet::{Fleet, Records};
@@ -161,7 +161,7 @@ fn tenants(defect: Defect) -> Check<Tenants> {
         .workers(
             Workers::new(3)
                 .timeout(Duration::from_secs(5))
-                .drain_deadline(Duration::from_secs(2)),
+                .drain_timeout(Duration::from_secs(2)),
         )
         .queue(move || Audited::new(defect))
         // A drain of all keys, each of which hangs until its timeout.
@@ -247,7 +247,7 @@ fn a_seed_gives_the_same_history_again() {
     let check = || {
         Check::new(|| Fleet::new(Records::WhatWasDelivered))
             .workers(3)
-            .limiter(|| ItemExponentialFailure::new(Duration::from_millis(3), HOUR))
+            .limiter(|| Exponential::new(Duration::from_millis(3), HOUR))
     };
     let (first, second) = (check(), check());
     let histories: Vec<_> = (0..50).map(|seed| first.history(seed)).collect();

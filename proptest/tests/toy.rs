@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, Wait};
-use requeue_core::{Action, Drained, Fixed, GetError, Guard, Instant, NoMetrics, WithPolicy};
+use requeue_core::{Action, Drained, Fixed, Guard, Instant, NoMetrics, WaitError, WithPolicy};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
@@ -156,7 +156,7 @@ impl<P: Plan> Drop for Getting<P> {
 }
 
 impl<P: Plan> Toys<P> {
-    async fn get(&self, deadline: Option<Instant>) -> Result<ToyGuard<P>, GetError> {
+    async fn get(&self, deadline: Option<Instant>) -> Result<ToyGuard<P>, WaitError> {
         self.wait(Wait::for_key(Rc::clone(&self.0)), deadline).await
     }
 
@@ -164,7 +164,7 @@ impl<P: Plan> Toys<P> {
         &self,
         call: ToyWait<P>,
         deadline: Option<Instant>,
-    ) -> Result<ToyGuard<P>, GetError> {
+    ) -> Result<ToyGuard<P>, WaitError> {
         let mut call = Getting(Some(call));
         let mut alarm = pin!(None);
         let mut has_yielded = false;
@@ -196,7 +196,7 @@ impl<P: Plan> Toys<P> {
         &self,
         guard: ToyGuard<P>,
         action: Action,
-    ) -> Pin<Box<dyn Future<Output = Result<ToyGuard<P>, GetError>>>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ToyGuard<P>, WaitError>>>> {
         let toys = self.clone();
         if P::LEAKS_THE_RUN {
             let ticket = guard.into_ticket();
@@ -218,7 +218,7 @@ impl<P: Plan> Toys<P> {
         let ended = call.wait(deadline, |session, _| session.poll_drain(Some(&drain)));
         match ended.await {
             Ok(ended) => Answer::Drained(ended),
-            Err(GetError::TooManyWaiters) => Answer::Refused,
+            Err(WaitError::TooManyWaiters) => Answer::Refused,
             Err(_) => Answer::Drained(Drained::Pending),
         }
     }

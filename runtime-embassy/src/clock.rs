@@ -90,12 +90,12 @@ impl Timer for EmbassyClock {
 /// use core::pin::pin;
 /// use core::time::Duration;
 /// use embassy_futures::poll_once;
-/// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{Exponential, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
 ///
 /// type ByHand<'c> = With<NoMetrics, u8, &'c ManualClock<NoopRawMutex>>;
-/// type Probes<'c> = WorkQueue<NoopRawMutex, u8, 4, ItemExponentialFailure, 3, ByHand<'c>>;
+/// type Probes<'c> = WorkQueue<NoopRawMutex, u8, 4, Exponential, 3, ByHand<'c>>;
 ///
 /// let clock = ManualClock::new();
 /// let queue: Probes<'_> = WorkQueue::from_queue(Queue::new(default_item_based()), &clock);

@@ -18,11 +18,21 @@ pub use requeue_core as core;
 pub use clock::{EmbassyClock, ManualAlarm, ManualClock};
 pub use limits::{Limits, RunLimits};
 pub use parts::{Parts, With};
-pub use queue::{EmbassyHost, Guard, Shared, WorkQueue};
+pub use queue::{Guard, WorkQueue};
+#[doc(hidden)]
+pub use queue::{example, example_groups};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GetError, KeyState, Leftover,
-    Merge, NotActive, Producer, Queue, Rejected, Retries, RunContext, Scheduled, TooManyWaiters,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupLimits, GroupState,
+    Instant, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue, Rejected, Retries,
+    RunContext, Scheduled, WaitError,
 };
-pub use sync::Locked;
 pub use workers::Failed;
+
+/// For authors of a runtime binding, and for those who bind this queue to a library of their own.
+/// May change in a minor version.
+pub mod binding {
+    pub use crate::queue::EmbassyHost;
+    pub use crate::sync::Locked;
+    pub use requeue_core::binding::*;
+}

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use requeue_core::binding::Clock;
-use requeue_core::{Index, Metrics, NoMetrics, NoPriorities, Priorities};
+use requeue_core::{Index, Metrics, NoMetrics, Plain, Priorities};
 
 use crate::clock::EmbassyClock;
 
@@ -14,12 +14,12 @@ use crate::clock::EmbassyClock;
 /// A function that takes a queue with any of them:
 ///
 /// ```
-/// use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{Exponential, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{Parts, With, WorkQueue};
 ///
 /// fn read_all<const N: usize, P: Parts>(
-///     queue: &WorkQueue<NoopRawMutex, u16, N, ItemExponentialFailure, 3, P>,
+///     queue: &WorkQueue<NoopRawMutex, u16, N, Exponential, 3, P>,
 /// ) -> usize {
 ///     queue.add_many(1..=16, |_| {}).ready
 /// }
@@ -48,23 +48,23 @@ pub trait Parts {
 ///
 /// ```
 /// use requeue_embassy::core::{
-///     ItemExponentialFailure, Levels, NoMetrics, Policy, WithPolicy, default_item_based,
+///     Exponential, Levels, NoMetrics, Policy, WithPolicy, default_item_based,
 /// };
 /// use requeue_embassy::raw::CriticalSectionRawMutex as Raw;
 /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
 ///
 /// // More than 255 keys.
-/// type Large = WorkQueue<Raw, u16, 300, ItemExponentialFailure, 3, With<NoMetrics, u16>>;
+/// type Large = WorkQueue<Raw, u16, 300, Exponential, 3, With<NoMetrics, u16>>;
 /// static LARGE: Large = WorkQueue::new(default_item_based());
 ///
 /// // Two priority levels.
 /// type Urgent = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
-/// static ALARMS: WorkQueue<Raw, u16, 16, ItemExponentialFailure, 3, Urgent> =
+/// static ALARMS: WorkQueue<Raw, u16, 16, Exponential, 3, Urgent> =
 ///     WorkQueue::new(default_item_based());
 ///
 /// // A job that failed does not run before its backoff is over, though its line is raised again.
 /// type Held = With<NoMetrics, u8, EmbassyClock, WithPolicy>;
-/// static READINGS: WorkQueue<Raw, u16, 16, ItemExponentialFailure, 3, Held> =
+/// static READINGS: WorkQueue<Raw, u16, 16, Exponential, 3, Held> =
 ///     WorkQueue::from_queue(
 ///         Queue::new(default_item_based()).with_policy(Policy::new().hold_failures()),
 ///         EmbassyClock,
@@ -74,9 +74,7 @@ pub trait Parts {
 /// # let _ = ALARMS.add(1);
 /// ```
 #[derive(Debug)]
-pub struct With<M = NoMetrics, I = u8, C = EmbassyClock, P = NoPriorities>(
-    PhantomData<Named<M, I, C, P>>,
-);
+pub struct With<M = NoMetrics, I = u8, C = EmbassyClock, P = Plain>(PhantomData<Named<M, I, C, P>>);
 
 /// Names the parameters. A function, so that `With` is `Send` and `Sync` whatever they are.
 type Named<M, I, C, P> = fn() -> (M, I, C, P);

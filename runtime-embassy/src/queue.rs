@@ -3,15 +3,40 @@
 use core::fmt;
 use core::hash::Hash;
 use core::marker::PhantomData;
-use core::ops::Deref;
 
-use embassy_sync::blocking_mutex::raw::RawMutex;
-use requeue_core::binding::{FixedWaitList, Host, State};
-use requeue_core::{Fixed, ItemExponentialFailure, NoMetrics, Priorities, Queue, RateLimiter};
+use embassy_sync::blocking_mutex::raw::{NoopRawMutex, RawMutex};
+use requeue_core::binding::{AsShared, FixedWaitList, Host, State, Timer};
+use requeue_core::{
+    Exponential, Fixed, Groups, NoLimit, NoMetrics, Priorities, Queue, RateLimiter, WithPolicy,
+    default_item_based,
+};
 
 use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
 use crate::sync::Locked;
+
+/// Writes a part of core's methods that do not wait.
+macro_rules! face {
+    ($part:ident) => {
+        requeue_core::queue_face! {
+            $part: "requeue_embassy", "# let queue = requeue_embassy::example();",
+            "# let queue = requeue_embassy::example_groups();", K, Stored<N, P>
+        }
+    };
+}
+
+/// Writes a part of core's methods that wait.
+macro_rules! face_async {
+    ($part:ident, $($rest:tt)+) => {
+        requeue_core::queue_face! {
+            $part: "requeue_embassy",
+            "# use requeue_test_tools::join;\n\
+             # embassy_futures::block_on(async {\n\
+             # let queue = requeue_embassy::example();",
+            "# });", $($rest)+
+        }
+    };
+}
 
 /// Where a [`WorkQueue`] keeps its keys.
 pub(crate) type Stored<const N: usize, P> = Fixed<N, <P as Parts>::Index, <P as Parts>::Priorities>;
@@ -36,12 +61,11 @@ where
     type Lock = Locked<R, State<Self>>;
 }
 
-/// What a [`WorkQueue`] dereferences to: core's [`Shared`](requeue_core::binding::Shared), with the
-/// whole producer side.
-pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
+/// The queue of core in a [`WorkQueue`].
+pub(crate) type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
     requeue_core::binding::Shared<EmbassyHost<R, K, N, L, WAITERS, P>>;
 
-/// A key that was handed out by [`get`](requeue_core::binding::Shared::get). See
+/// A key that was handed out by [`WorkQueue::get`]. See
 /// [`requeue_core::Guard`].
 ///
 /// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
@@ -65,15 +89,8 @@ pub type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
 /// assert!(matches!(read(queue.try_get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(read(queue.try_get().unwrap()), Finished::Idle);
 /// ```
-pub type Guard<
-    'q,
-    R,
-    K,
-    const N: usize,
-    L = ItemExponentialFailure,
-    const WAITERS: usize = 3,
-    P = With,
-> = requeue_core::Guard<EmbassyHost<R, K, N, L, WAITERS, P>, &'q Shared<R, K, N, L, WAITERS, P>>;
+pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With> =
+    requeue_core::Guard<EmbassyHost<R, K, N, L, WAITERS, P>, &'q Shared<R, K, N, L, WAITERS, P>>;
 
 /// A keyed work queue for tasks on a microcontroller, made for a `static`.
 ///
@@ -86,21 +103,17 @@ pub type Guard<
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
 /// | `P` | metrics, slot numbers, clock, and priorities, groups or a policy: see [`With`] |
 ///
-/// Nearly all of it is core's, and is reached through `Deref`:
+/// Producers call [`add`](Self::add) and its relatives. An event source that only adds keys takes a
+/// `&'static dyn Producer<K>`, which `&QUEUE` is. Workers await [`get`](Self::get), or
+/// [`run`](Self::run), which is a worker's whole loop.
 ///
-/// - for producers, and none of them waits: [`add`], [`add_after`], [`add_rate_limited`],
-///   [`forget`] and the rest. An event source that only adds keys takes a `&'static dyn
-///   Producer<K>`, which `&QUEUE` is;
-/// - for workers: [`get`], [`get_timeout`], [`get_deadline`] and [`next`] wait for a key,
-///   [`try_get`] does not. [`run`](Self::run) is a worker's whole loop;
-/// - for all: [`add_wait`], [`drain`], [`drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
-///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time.
+/// A call that waits needs one of `WAITERS` places. If none is free it returns
+/// [`WaitError::TooManyWaiters`](crate::WaitError::TooManyWaiters), or
+/// [`Rejected::TooManyWaiters`](crate::Rejected::TooManyWaiters) if it adds, which is logged if the
+/// feature `log` is on. This is why calls that wait for a state return a `Result` here, and plain
+/// values on threads and Tokio.
 ///
-/// A call that waits needs one of `WAITERS` places. If none is free the result is
-/// [`TooManyWaiters`](crate::TooManyWaiters), or [`Rejected::Full`](crate::Rejected::Full) of a
-/// call that adds, and it is logged if the feature `log` is on.
-///
-/// There is no background task: of the tasks that wait in [`get`], one has set a timer
+/// There is no background task: of the tasks that wait in [`get`](Self::get), one has set a timer
 /// for the earliest deadline, the others none. An operation wakes a task only if one waits, after
 /// it has released the lock. Tasks are woken in the order in which they began to wait.
 ///
@@ -108,7 +121,7 @@ pub type Guard<
 ///
 /// Every method of the producer side may be called from an interrupt handler, if `R` is a critical
 /// section: none waits, and none allocates. Interrupts are disabled for one operation.
-/// [`add`] takes O(1) expected, and at most `N` comparisons of keys if all of them share a hash. An
+/// [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share a hash. An
 /// operation makes at most two keys ready whose deadlines have passed, at O(log `N`) each. The
 /// waker of a waiting task is taken in a section of its own, O(`WAITERS`), and called after it.
 ///
@@ -117,23 +130,6 @@ pub type Guard<
 /// If a key's own code calls the queue. No method panics by itself.
 ///
 /// [`CriticalSectionRawMutex`]: crate::raw::CriticalSectionRawMutex
-/// [`add`]: requeue_core::binding::Shared::add
-/// [`add_after`]: requeue_core::binding::Shared::add_after
-/// [`add_rate_limited`]: requeue_core::binding::Shared::add_rate_limited
-/// [`forget`]: requeue_core::binding::Shared::forget
-/// [`get`]: requeue_core::binding::Shared::get
-/// [`get_timeout`]: requeue_core::binding::Shared::get_timeout
-/// [`get_deadline`]: requeue_core::binding::Shared::get_deadline
-/// [`next`]: requeue_core::binding::Shared::next
-/// [`try_get`]: requeue_core::binding::Shared::try_get
-/// [`add_wait`]: requeue_core::binding::Shared::add_wait
-/// [`drain`]: requeue_core::binding::Shared::drain
-/// [`drained`]: requeue_core::binding::Shared::drained
-/// [`wait_idle`]: requeue_core::binding::Shared::wait_idle
-/// [`wait_settled`]: requeue_core::binding::Shared::wait_settled
-/// [`flush`]: requeue_core::binding::Shared::flush
-/// [`cancel_and_wait`]: requeue_core::binding::Shared::cancel_and_wait
-///
 /// # Examples
 ///
 /// ```
@@ -175,12 +171,12 @@ pub type Guard<
 /// With priorities, here two, alarms are handed out first.
 ///
 /// ```
-/// use requeue_embassy::core::{ItemExponentialFailure, Levels, NoMetrics, default_item_based};
+/// use requeue_embassy::core::{Exponential, Levels, NoMetrics, default_item_based};
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::{AddOptions, EmbassyClock, With, WorkQueue};
 ///
 /// type Leveled = With<NoMetrics, u8, EmbassyClock, Levels<2>>;
-/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, ItemExponentialFailure, 3, Leveled>;
+/// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, Exponential, 3, Leveled>;
 /// static JOBS: Jobs = WorkQueue::new(default_item_based());
 /// const ALARM: AddOptions = AddOptions { priority: Some(1), ..AddOptions::new() };
 ///
@@ -195,7 +191,7 @@ pub type Guard<
 ///
 /// ```
 /// use requeue_embassy::core::{
-///     GroupLimits, Groups, ItemExponentialFailure, NoMetrics, NoPriorities, default_item_based,
+///     GroupLimits, Groups, Exponential, NoMetrics, Plain, default_item_based,
 /// };
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
@@ -203,8 +199,8 @@ pub type Guard<
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
 ///
-/// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, NoPriorities, 4>>;
-/// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, ItemExponentialFailure, 3, Buses>;
+/// type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, Plain, 4>>;
+/// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, Exponential, 3, Buses>;
 /// static READINGS: Sensors = WorkQueue::from_queue(
 ///     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| sensor.bus),
 ///     EmbassyClock,
@@ -221,14 +217,8 @@ pub type Guard<
 /// first.success().unwrap();
 /// assert_eq!(READINGS.try_get().unwrap().address, 41);
 /// ```
-pub struct WorkQueue<
-    R,
-    K,
-    const N: usize,
-    L = ItemExponentialFailure,
-    const WAITERS: usize = 3,
-    P = With,
-> where
+pub struct WorkQueue<R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With>
+where
     R: RawMutex,
     K: Eq + Hash,
     L: RateLimiter,
@@ -308,26 +298,110 @@ where
         }
     }
 
-    /// Wakes every waiting task, so that it reads the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
-    /// otherwise.
-    pub fn clock_moved(&self) {
-        self.wake_all();
+    /// Returns the clock. O(1).
+    pub const fn clock(&self) -> &P::Clock {
+        self.shared.clock()
+    }
+
+    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(`WAITERS`).
+    pub fn wake_all(&self) {
+        self.shared.wake_all();
     }
 }
 
-impl<R, K, const N: usize, L, const WAITERS: usize, P> Deref for WorkQueue<R, K, N, L, WAITERS, P>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    L: RateLimiter,
-    P: Parts,
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    AsShared for WorkQueue<R, K, N, L, WAITERS, P>
 {
-    type Target = Shared<R, K, N, L, WAITERS, P>;
+    type Host = EmbassyHost<R, K, N, L, WAITERS, P>;
 
-    fn deref(&self) -> &Self::Target {
+    fn as_shared(&self) -> &Shared<R, K, N, L, WAITERS, P> {
         &self.shared
     }
+}
+
+requeue_core::queue_face! { producer: [R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts] WorkQueue<R, K, N, L, WAITERS, P>, K }
+
+/// Adding keys. None of these waits.
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face!(adding);
+}
+
+/// Taking keys without waiting.
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    WorkQueue<R, K, N, L, WAITERS, P>
+{
+    requeue_core::queue_face! {
+        taking: "requeue_embassy", "# let queue = requeue_embassy::example();", K, Self::handle,
+        Guard<'_, R, K, N, L, WAITERS, P>
+    }
+
+    fn handle(&self) -> &Shared<R, K, N, L, WAITERS, P> {
+        &self.shared
+    }
+}
+
+/// Taking keys, and waiting for them.
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    L: RateLimiter,
+    const WAITERS: usize,
+    P: Parts<Clock: Timer>,
+> WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face_async!(
+        taking_async,
+        K,
+        Self::handle,
+        Guard<'_, R, K, N, L, WAITERS, P>
+    );
+}
+
+/// Looking. None of these waits.
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face!(looking);
+}
+
+/// Control.
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face!(control);
+}
+
+/// Limits and groups.
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face!(limits);
+}
+
+/// Shutting down.
+impl<R: RawMutex, K: Eq + Hash, const N: usize, L: RateLimiter, const WAITERS: usize, P: Parts>
+    WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face!(closing);
+}
+
+/// Waiting for room, and for a state of the queue.
+impl<
+    R: RawMutex,
+    K: Eq + Hash,
+    const N: usize,
+    L: RateLimiter,
+    const WAITERS: usize,
+    P: Parts<Clock: Timer>,
+> WorkQueue<R, K, N, L, WAITERS, P>
+{
+    face_async!(adding_async, K);
+    face_async!(looking_async, K, checked);
+    face_async!(closing_async, checked);
 }
 
 impl<R, K, const N: usize, L, const WAITERS: usize, P> fmt::Debug
@@ -341,4 +415,31 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }
+}
+
+/// The queue of the examples in the documentation.
+#[doc(hidden)]
+pub fn example() -> WorkQueue<
+    NoopRawMutex,
+    &'static str,
+    4,
+    Exponential,
+    3,
+    With<NoMetrics, u8, EmbassyClock, WithPolicy>,
+> {
+    WorkQueue::new(default_item_based())
+}
+
+/// The queue with groups of the examples in the documentation.
+#[doc(hidden)]
+pub fn example_groups() -> WorkQueue<
+    NoopRawMutex,
+    (&'static str, u32),
+    8,
+    NoLimit,
+    3,
+    With<NoMetrics, u8, EmbassyClock, Groups<&'static str>>,
+> {
+    let queue = Queue::with_groups(NoLimit, NoMetrics, |key: &(&'static str, u32)| key.0);
+    WorkQueue::from_queue(queue, EmbassyClock)
 }

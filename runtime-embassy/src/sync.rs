@@ -13,25 +13,6 @@ use crate::logging;
 
 /// A blocking [`Mutex`] as core's [`Lock`].
 ///
-/// # Examples
-///
-/// Two figures of the same moment, under one lock:
-///
-/// ```
-/// use requeue_embassy::core::binding::Lock;
-/// use requeue_embassy::core::default_item_based;
-/// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::WorkQueue;
-///
-/// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-/// let _ = queue.add(17);
-/// let figures = queue.lock().with(|state| {
-///     let queue = state.queue();
-///     (queue.held_len(), queue.active_len())
-/// });
-/// assert_eq!(figures, (1, 0));
-/// ```
-///
 /// # Panics
 ///
 /// If a key's own code (`Hash`, `Eq`, `Clone`, `Drop`) calls the queue.

@@ -5,7 +5,7 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{Action, GetError, RateLimiter, Retries, RunContext, TooManyWaiters};
+use requeue_core::{Action, RateLimiter, Retries, RunContext, WaitError};
 
 use crate::limits::Limits;
 use crate::logging;
@@ -69,7 +69,7 @@ where
     /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
     /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
     /// | `Err(_)`, `Ok(Action::Retry)` | runs again when its rate limiter says so |
-    /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
+    /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
     /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
@@ -82,7 +82,7 @@ where
     ///
     /// # Errors
     ///
-    /// [`TooManyWaiters`] if there is no place to wait for a key: there are more workers than the
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) if there is no place to wait for a key: there are more workers than the
     /// queue has room for.
     ///
     /// # Cancel safety
@@ -113,7 +113,7 @@ where
     pub async fn run<E>(
         &self,
         mut reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
-    ) -> Result<(), TooManyWaiters>
+    ) -> Result<(), WaitError>
     where
         K: Clone,
     {
@@ -128,7 +128,7 @@ where
     /// `on_error` is called for every failure.
     ///
     /// The rate limiter counts the failures. With one that keeps no records
-    /// ([`NoLimit`](requeue_core::NoLimit), a [`Bucket`](requeue_core::Bucket) alone) the count
+    /// ([`NoLimit`](requeue_core::NoLimit), a [`TokenBucket`](requeue_core::TokenBucket) alone) the count
     /// stays zero.
     ///
     /// # Errors
@@ -145,12 +145,12 @@ where
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::ItemFastSlow;
+    /// use requeue_embassy::core::FastSlow;
     /// use requeue_embassy::raw::NoopRawMutex;
     /// use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
     ///
-    /// const AT_ONCE: ItemFastSlow = ItemFastSlow::new(Duration::ZERO, Duration::ZERO, 1);
-    /// let queue: WorkQueue<NoopRawMutex, u16, 16, ItemFastSlow> = WorkQueue::new(AT_ONCE);
+    /// const AT_ONCE: FastSlow = FastSlow::new(Duration::ZERO, Duration::ZERO, 1);
+    /// let queue: WorkQueue<NoopRawMutex, u16, 16, FastSlow> = WorkQueue::new(AT_ONCE);
     /// let _ = queue.add(17);
     ///
     /// let mut given_up = Vec::new();
@@ -167,14 +167,14 @@ where
     ///     }
     /// }
     /// assert_eq!(given_up, [(17, 3)]);
-    /// assert_eq!(queue.num_requeues(&17), 0);
+    /// assert_eq!(queue.failures(&17), 0);
     /// ```
     pub async fn run_with<E>(
         &self,
         limits: impl Limits,
         mut reconcile: impl AsyncFnMut(&K, RunContext) -> Result<Action, E>,
         mut on_error: impl FnMut(&K, Failed<E>),
-    ) -> Result<(), TooManyWaiters>
+    ) -> Result<(), WaitError>
     where
         K: Clone,
     {
@@ -182,8 +182,8 @@ where
         loop {
             let guard = match next {
                 Ok(guard) => guard,
-                Err(GetError::TooManyWaiters) => return Err(TooManyWaiters),
-                Err(_) => return Ok(()),
+                Err(WaitError::Closed) => return Ok(()),
+                Err(error) => return Err(error),
             };
             let mut context = guard.context();
             context.deadline = limits.deadline(self.clock());
@@ -199,7 +199,7 @@ where
                     error,
                     is_timed_out,
                     attempt: guard.attempt(),
-                    is_given_up: !limits.allowed().allow(guard.requeues()),
+                    is_given_up: !limits.allowed().allow(guard.failures()),
                 };
                 let action = judge(&failed);
                 on_error(&guard, failed);

@@ -1,7 +1,7 @@
 //! Batches that are longer than a critical section: other calls come in between.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use requeue_embassy::core::binding::KEYS_PER_LOCK;
+use requeue_embassy::core::binding::{AsShared, KEYS_PER_LOCK};
 use requeue_embassy::core::{NoLimit, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
@@ -39,6 +39,9 @@ fn runs_end_in_steps() {
         );
         ticket
     });
-    queue.finish_many(tickets, Action::Success).unwrap();
-    assert_eq!(queue.held_len(), 0);
+    queue
+        .as_shared()
+        .finish_many(tickets, Action::Success)
+        .unwrap();
+    assert_eq!(queue.total(), 0);
 }

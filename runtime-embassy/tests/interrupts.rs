@@ -11,7 +11,7 @@ use std::thread::{self, Thread};
 
 use requeue_embassy::core::{NoLimit, NoMetrics};
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Drained, GetError, ManualClock, Queue, With, WorkQueue};
+use requeue_embassy::{Drained, ManualClock, Queue, WaitError, With, WorkQueue};
 
 const KEYS: usize = 16;
 const ROUNDS: u32 = 2_000;
@@ -39,7 +39,7 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
                         RUNNING[*key].fetch_sub(1, Ordering::SeqCst);
                         key.success().unwrap();
                     }
-                    Err(GetError::Closed) => return,
+                    Err(WaitError::Closed) => return,
                     Err(error) => unreachable!("{error}"),
                 }
             }

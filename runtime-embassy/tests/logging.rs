@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use log::{Log, Metadata, Record};
 use requeue_embassy::core::default_item_based;
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{GetError, Rejected, TooManyWaiters, WorkQueue};
+use requeue_embassy::{Rejected, WaitError, WorkQueue};
 use requeue_test_tools::by_hand;
 
 static LINES: Lines = Lines(Mutex::new(Vec::new()));
@@ -39,11 +39,20 @@ fn a_call_that_finds_no_place_is_logged_whatever_it_waits_for() {
 
     assert_eq!(
         by_hand(queue.get()).ready().unwrap_err(),
-        GetError::TooManyWaiters
+        WaitError::TooManyWaiters
     );
-    assert_eq!(by_hand(queue.wait_idle()).ready(), Err(TooManyWaiters));
-    assert_eq!(by_hand(queue.add_wait(18)).ready(), Err(Rejected::Full(18)));
-    assert_eq!(by_hand(queue.drain()).ready(), Err(TooManyWaiters));
+    assert_eq!(
+        by_hand(queue.wait_idle()).ready(),
+        Err(WaitError::TooManyWaiters)
+    );
+    assert_eq!(
+        by_hand(queue.add_wait(18)).ready(),
+        Err(Rejected::TooManyWaiters(18))
+    );
+    assert_eq!(
+        by_hand(queue.drain()).ready(),
+        Err(WaitError::TooManyWaiters)
+    );
     let lines = LINES.0.lock().unwrap();
     assert_eq!(*lines, ["more than 1 calls wait for one queue"; 4]);
 }

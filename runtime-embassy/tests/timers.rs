@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
-use requeue_embassy::core::binding::Lock;
+use requeue_embassy::core::binding::{AsShared, timeout_at};
 use requeue_embassy::core::{Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Times};
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{
-    Drained, EmbassyClock, GetError, Guard, Queue, With, WorkQueue, backoff_until,
-};
+use requeue_embassy::{EmbassyClock, Guard, Queue, WaitError, With, WorkQueue, backoff_until};
 use requeue_test_tools::by_hand;
 
 type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, NoLimit>;
@@ -177,7 +175,7 @@ fn a_timeout_has_a_timer_of_its_own() {
     assert!(late.is_pending());
     time.advance(SECOND);
     assert_eq!(late.wakes(), 1);
-    assert_eq!(late.ready(), Err(GetError::TimedOut));
+    assert_eq!(late.ready(), Err(WaitError::TimedOut));
 
     let deadline = EmbassyClock::at(embassy_time::Instant::from_secs(2));
     let mut in_time = by_hand(async { queue.get_deadline(deadline).await.map(finish) });
@@ -204,13 +202,14 @@ fn a_drain_is_waited_for_no_longer_than_asked() {
     let queue = Keys::new(NoLimit);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    let mut drain = by_hand(queue.drain_timeout(SECOND));
+    let deadline = Some(queue.now() + SECOND);
+    let mut drain = by_hand(timeout_at(queue.clock(), deadline, queue.drain()));
     assert!(drain.is_pending());
     time.advance(SECOND - TICK);
     assert_eq!(drain.wakes(), 0);
     time.advance(TICK);
     assert_eq!(drain.wakes(), 1);
-    assert_eq!(drain.ready(), Ok(Drained::Pending));
+    assert_eq!(drain.ready(), None);
     finish(guard);
 }
 
@@ -296,7 +295,7 @@ fn gauges_are_reported_until_shutdown() {
             Queue::with_metrics(NoLimit, Longest::default()),
             EmbassyClock,
         );
-    let longest = || queue.lock().with(|state| state.queue().metrics().0);
+    let longest = || queue.as_shared().look(|queue| queue.metrics().0);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
     let mut reports = by_hand(queue.report_running_every(SECOND));
@@ -332,7 +331,7 @@ fn gauges_without_a_period_are_reported_every_millisecond() {
             Queue::with_metrics(NoLimit, Reports::default()),
             EmbassyClock,
         );
-    let count = || queue.lock().with(|state| state.queue().metrics().0);
+    let count = || queue.as_shared().look(|queue| queue.metrics().0);
     let mut reports = by_hand(queue.report_running_every(Duration::ZERO));
     assert!(reports.is_pending());
     assert_eq!(count(), 1);

@@ -10,15 +10,14 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use requeue_embassy::core::binding::Lock;
+use requeue_embassy::core::binding::{AsShared, timeout_at};
 use requeue_embassy::core::{
-    Backoff, BackoffUntil, Instant, ItemExponentialFailure, NoJitter, NoLimit, NoMetrics,
-    default_item_based,
+    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, default_item_based,
 };
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
-    Action, AddOptions, Added, Drained, Finished, GetError, Guard, ManualClock, Producer, Queue,
-    Rejected, TooManyWaiters, With, WorkQueue, backoff_until,
+    Action, AddOptions, Added, Drained, Finished, Guard, ManualClock, Producer, Queue, Rejected,
+    WaitError, With, WorkQueue, backoff_until,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
@@ -34,7 +33,7 @@ fn queue<const WAITERS: usize>(clock: &Clock) -> Keys<'_, WAITERS> {
 }
 
 fn asleep<const WAITERS: usize>(queue: &Keys<'_, WAITERS>) -> usize {
-    queue.lock().with(|state| state.queue().asleep())
+    queue.as_shared().look(|queue| queue.asleep())
 }
 
 fn finish<const WAITERS: usize>(
@@ -45,10 +44,18 @@ fn finish<const WAITERS: usize>(
     key
 }
 
+/// Waits for one second of the queue's clock at most.
+async fn within<T, const WAITERS: usize>(
+    queue: &Keys<'_, WAITERS>,
+    call: impl Future<Output = T>,
+) -> Option<T> {
+    timeout_at(queue.clock(), Some(queue.now() + SECOND), call).await
+}
+
 /// Getters that wait, in the order in which they came. Each returns the key that it gets.
 fn getters<'q, const N: usize, const WAITERS: usize>(
     queue: &'q Keys<'_, WAITERS>,
-) -> [ByHand<impl Future<Output = Result<u32, GetError>> + 'q>; N] {
+) -> [ByHand<impl Future<Output = Result<u32, WaitError>> + 'q>; N] {
     std::array::from_fn(|_| {
         let mut getter = by_hand(async { queue.get().await.map(finish) });
         assert!(getter.is_pending());
@@ -171,13 +178,13 @@ fn one_call_too_many_is_an_error_and_disturbs_no_other() {
     let queue: Keys<'_, 2> = queue(&clock);
     let [mut first, mut second] = getters(&queue);
     let refused = by_hand(queue.get()).ready().map(finish);
-    assert_eq!(refused, Err(GetError::TooManyWaiters));
+    assert_eq!(refused, Err(WaitError::TooManyWaiters));
     let patient = by_hand(queue.get_timeout(SECOND)).ready().map(finish);
-    assert_eq!(patient, Err(GetError::TooManyWaiters));
+    assert_eq!(patient, Err(WaitError::TooManyWaiters));
     let impatient = by_hand(queue.get_timeout(Duration::ZERO)).ready();
     assert_eq!(
         impatient.map(finish),
-        Err(GetError::TimedOut),
+        Err(WaitError::TimedOut),
         "it does not wait"
     );
     assert_eq!(asleep(&queue), 2);
@@ -199,7 +206,7 @@ fn a_call_that_was_woken_still_has_its_place() {
     assert_eq!(queue.try_get().map(finish), Some(1));
     // It is about to look again, and its place is not free.
     let refused = by_hand(queue.get()).ready().map(finish);
-    assert_eq!(refused, Err(GetError::TooManyWaiters));
+    assert_eq!(refused, Err(WaitError::TooManyWaiters));
     assert!(only.is_pending());
     drop(only);
     assert!(by_hand(queue.get()).is_pending(), "now it is free");
@@ -215,7 +222,7 @@ fn one_that_is_refused_passes_the_timer_on() {
     queue.add_after(1, SECOND).unwrap();
     assert_eq!(only.wakes(), 1);
     let refused = by_hand(queue.get()).ready().map(finish);
-    assert_eq!(refused, Err(GetError::TooManyWaiters));
+    assert_eq!(refused, Err(WaitError::TooManyWaiters));
     assert!(only.is_pending());
     clock.advance(SECOND);
     assert_eq!(only.ready(), Ok(1));
@@ -283,7 +290,7 @@ fn a_timeout_is_judged_by_the_clock() {
     clock.advance(SECOND - Duration::from_nanos(1));
     assert!(late.is_pending());
     clock.advance(Duration::from_nanos(1));
-    assert_eq!(late.ready(), Err(GetError::TimedOut));
+    assert_eq!(late.ready(), Err(WaitError::TimedOut));
 
     // A key that is ready is handed out even so.
     queue.add(1).unwrap();
@@ -302,7 +309,7 @@ fn a_call_that_times_out_passes_its_wake_on() {
     let [mut patient] = getters(&queue);
     clock.advance(SECOND);
     assert!(patient.is_pending());
-    assert_eq!(impatient.ready(), Err(GetError::TimedOut));
+    assert_eq!(impatient.ready(), Err(WaitError::TimedOut));
     assert_eq!(patient.wakes(), 1, "the watch is its own now");
     assert!(patient.is_pending());
     clock.advance(SECOND);
@@ -317,7 +324,7 @@ fn shutdown_wakes_every_call() {
     queue.shut_down();
     for getter in [&mut first, &mut second, &mut third] {
         assert_eq!(getter.wakes(), 1);
-        assert_eq!(getter.ready(), Err(GetError::Closed));
+        assert_eq!(getter.ready(), Err(WaitError::Closed));
     }
 }
 
@@ -328,14 +335,14 @@ fn the_last_key_ends_every_wait_for_the_drain() {
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
     let mut first = by_hand(queue.drain());
-    let mut second = by_hand(queue.drained());
-    let mut third = by_hand(queue.drain_timeout(SECOND));
+    let mut second = by_hand(queue.wait_drained());
+    let mut third = by_hand(within(&queue, queue.drain()));
     assert!(first.is_pending() && second.is_pending() && third.is_pending());
-    let refused = by_hand(queue.drained()).ready();
-    assert_eq!(refused, Err(TooManyWaiters));
+    let refused = by_hand(queue.wait_drained()).ready();
+    assert_eq!(refused, Err(WaitError::TooManyWaiters));
 
     clock.advance(SECOND);
-    assert_eq!(third.ready(), Ok(Drained::Pending), "it waits no longer");
+    assert_eq!(third.ready(), None, "it waits no longer");
     finish(guard);
     assert_eq!(first.ready(), Ok(Drained::Complete));
     assert_eq!(second.ready(), Ok(()));
@@ -350,7 +357,7 @@ fn a_last_key_completed_by_next_ends_the_drain() {
     let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
     let next = by_hand(queue.next(guard, Action::Success)).ready();
-    assert_eq!(next.map(finish), Err(GetError::Closed));
+    assert_eq!(next.map(finish), Err(WaitError::Closed));
     assert_eq!(drain.wakes(), 1);
     assert_eq!(drain.ready(), Ok(Drained::Complete));
 }
@@ -372,17 +379,17 @@ fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
     let queue: Keys<'_, 1> = queue(&clock);
     queue.add(1).unwrap();
     drop(by_hand(queue.drain()));
-    assert!(!queue.shutting_down(), "it was never polled");
+    assert!(!queue.is_shutting_down(), "it was never polled");
     {
         let mut drain = by_hand(queue.drain());
         assert!(drain.is_pending());
     }
     {
-        let mut late = by_hand(queue.drain_timeout(SECOND));
+        let mut late = by_hand(within(&queue, queue.drain()));
         assert!(late.is_pending());
     }
-    let mut drained = by_hand(queue.drained());
-    assert!(queue.shutting_down() && drained.is_pending());
+    let mut drained = by_hand(queue.wait_drained());
+    assert!(queue.is_shutting_down() && drained.is_pending());
     assert_eq!(queue.try_get().map(finish), Some(1));
     assert_eq!(drained.ready(), Ok(()));
 }
@@ -391,7 +398,7 @@ fn a_dropped_drain_gives_its_place_back_and_changes_nothing_else() {
 fn a_wake_for_a_key_does_not_go_to_a_drainer() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
-    let mut drained = by_hand(queue.drained());
+    let mut drained = by_hand(queue.wait_drained());
     assert!(drained.is_pending());
     let [mut getter] = getters(&queue);
     queue.add(1).unwrap();
@@ -412,7 +419,7 @@ fn next_completes_its_key_even_if_it_is_dropped_at_once() {
     let guard = queue.try_get().unwrap();
     let mut next = by_hand(async { queue.next(guard, Action::Release).await.map(finish) });
     assert_eq!(next.ready(), Ok(2));
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }
 
 #[test]
@@ -421,7 +428,7 @@ fn next_that_waits_and_is_dropped_leaves_no_sleeper() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
-    let mut next = by_hand(queue.next(guard, Action::RetryAfter(SECOND)));
+    let mut next = by_hand(queue.next(guard, Action::Snooze(SECOND)));
     assert!(next.is_pending());
     assert_eq!(asleep(&queue), 1);
     drop(next);
@@ -445,7 +452,7 @@ fn a_guard_of_another_queue_is_completed_there() {
 #[test]
 fn a_guard_that_is_dropped_counts_as_failed() {
     let clock = Clock::new();
-    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let limiter = Exponential::new(SECOND, 60 * SECOND);
     let queue: Of<'_, _, 3> = WorkQueue::from_queue(Queue::new(limiter), &clock);
     queue.add(1).unwrap();
     let mut worker = by_hand(async {
@@ -454,16 +461,14 @@ fn a_guard_that_is_dropped_counts_as_failed() {
     });
     assert!(worker.is_pending());
     drop(worker);
-    assert_eq!(queue.num_requeues(&1), 1);
+    assert_eq!(queue.failures(&1), 1);
     clock.advance(SECOND);
     assert_eq!(queue.len(), 1);
 }
 
 #[test]
 fn a_question_mark_that_returns_early_retries_the_key() {
-    async fn work(
-        queue: &Of<'_, ItemExponentialFailure, 3>,
-    ) -> Result<(), core::num::ParseIntError> {
+    async fn work(queue: &Of<'_, Exponential, 3>) -> Result<(), core::num::ParseIntError> {
         let guard = queue.get().await.unwrap();
         let _: u32 = "no number".parse()?;
         guard.success().unwrap();
@@ -471,12 +476,12 @@ fn a_question_mark_that_returns_early_retries_the_key() {
     }
 
     let clock = Clock::new();
-    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let limiter = Exponential::new(SECOND, 60 * SECOND);
     let queue: Of<'_, _, 3> = WorkQueue::from_queue(Queue::new(limiter), &clock);
     queue.add(1).unwrap();
     assert!(by_hand(work(&queue)).ready().is_err());
     clock.advance(SECOND);
-    assert_eq!((queue.len(), queue.num_requeues(&1)), (1, 1));
+    assert_eq!((queue.len(), queue.failures(&1)), (1, 1));
 }
 
 #[test]
@@ -487,7 +492,7 @@ fn the_debug_text_shows_what_the_queue_holds() {
     let shown = format!("{queue:?}");
     assert_eq!(
         shown,
-        "WorkQueue(State { held: 1, active: 0, delayed: 0, shutting_down: false })"
+        "WorkQueue(State { total: 1, active: 0, delayed: 0, is_shutting_down: false })"
     );
 }
 
@@ -498,31 +503,22 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     queue.add_many(1..=8, |_| unreachable!());
     let guard = queue.try_get().unwrap();
     let options = AddOptions::new();
-    let mut added = by_hand(queue.add_wait_timeout(9, SECOND));
-    let mut added_with = by_hand(queue.add_wait_with_timeout(10, options, SECOND));
-    let mut cancelled = by_hand(queue.cancel_and_wait_timeout(&1, SECOND));
-    assert!(added.is_pending() && added_with.is_pending() && cancelled.is_pending());
+    let mut added = by_hand(queue.add_wait_with(9, options, SECOND));
+    let mut idle = by_hand(within(&queue, queue.wait_idle()));
+    let mut flushed = by_hand(within(&queue, queue.flush(&1)));
+    assert!(added.is_pending() && idle.is_pending() && flushed.is_pending());
+    let mut refused = by_hand(queue.wait_idle());
+    assert_eq!(refused.ready(), Err(WaitError::TooManyWaiters));
+    let mut refused = by_hand(queue.add_wait(10));
+    assert_eq!(refused.ready(), Err(Rejected::TooManyWaiters(10)));
     clock.advance(SECOND);
-    assert_eq!(added.ready(), Err(Rejected::Full(9)));
-    assert_eq!(added_with.ready(), Err(Rejected::Full(10)));
-    let (was, has_ended) = cancelled.ready().unwrap();
-    assert!(was.unwrap().active && !has_ended);
-
-    let mut idle = by_hand(queue.wait_idle_timeout(SECOND));
-    let mut settled = by_hand(queue.wait_settled_timeout(SECOND));
-    let mut flushed = by_hand(queue.flush_timeout(&1, SECOND));
-    assert!(idle.is_pending() && settled.is_pending() && flushed.is_pending());
-    let mut refused = by_hand(queue.wait_idle_timeout(SECOND));
-    assert_eq!(refused.ready(), Err(TooManyWaiters));
-    clock.advance(SECOND);
-    assert_eq!(idle.ready(), Ok(false));
-    assert_eq!(settled.ready(), Ok(false));
-    assert_eq!(flushed.ready(), Ok(false));
+    assert_eq!(added.ready(), Err(Rejected::TimedOut(9)));
+    assert_eq!((idle.ready(), flushed.ready()), (None, None));
 
     guard.success().unwrap();
-    let mut flushed = by_hand(queue.flush_timeout(&1, SECOND));
-    assert_eq!(flushed.ready(), Ok(true));
-    let mut added = by_hand(queue.add_wait_timeout(9, SECOND));
+    let mut flushed = by_hand(within(&queue, queue.flush(&1)));
+    assert_eq!(flushed.ready(), Some(Ok(())));
+    let mut added = by_hand(queue.add_wait(9));
     assert_eq!(added.ready(), Ok(Added::Ready));
 }
 
@@ -541,7 +537,7 @@ fn a_clock_that_moves_wakes_the_task_whose_deadline_has_passed() {
     assert_eq!(owner.ready(), Ok(1));
     clock.set(Instant::EPOCH + 2 * SECOND);
     assert_eq!((other.wakes(), late.wakes()), (0, 1));
-    assert_eq!(late.ready(), Err(GetError::TimedOut));
+    assert_eq!(late.ready(), Err(WaitError::TimedOut));
 }
 
 #[test]
@@ -572,7 +568,7 @@ fn a_clock_that_moves_wakes_more_tasks_than_it_has_places_for() {
         clock.advance(SECOND);
         let mut first = waiting.remove(0);
         assert!(first.is_woken(), "after {seconds} s");
-        assert!(matches!(first.ready(), Err(GetError::TimedOut)));
+        assert!(matches!(first.ready(), Err(WaitError::TimedOut)));
     }
 }
 
@@ -602,6 +598,6 @@ fn every_task_looks_again_after_a_clock_was_moved_otherwise() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     let [first, second] = getters(&queue);
-    queue.clock_moved();
+    queue.wake_all();
     assert_eq!((first.wakes(), second.wakes()), (1, 1));
 }

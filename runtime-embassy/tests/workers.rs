@@ -10,28 +10,21 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use requeue_embassy::core::{Instant, ItemExponentialFailure, NoMetrics};
+use requeue_embassy::core::{Exponential, Instant, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
-    Action, Failed, ManualClock, Queue, Retries, RunContext, RunLimits, TooManyWaiters, With,
-    WorkQueue,
+    Action, Failed, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,
 };
 use requeue_test_tools::by_hand;
 
 type Clock = ManualClock<NoopRawMutex>;
-type Keys<'c, const WAITERS: usize = 3> = WorkQueue<
-    NoopRawMutex,
-    u32,
-    8,
-    ItemExponentialFailure,
-    WAITERS,
-    With<NoMetrics, u8, &'c Clock>,
->;
+type Keys<'c, const WAITERS: usize = 3> =
+    WorkQueue<NoopRawMutex, u32, 8, Exponential, WAITERS, With<NoMetrics, u8, &'c Clock>>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn queue<const WAITERS: usize>(clock: &Clock) -> Keys<'_, WAITERS> {
-    let limiter = ItemExponentialFailure::new(SECOND, 60 * SECOND);
+    let limiter = Exponential::new(SECOND, 60 * SECOND);
     WorkQueue::from_queue(Queue::new(limiter), clock)
 }
 
@@ -55,14 +48,14 @@ fn results_decide_when_a_key_runs_again() {
     }
     assert_eq!(*runs.borrow(), [1, 2, 3]);
     assert!(!queue.contains(&1));
-    assert_eq!(queue.num_requeues(&3), 1);
+    assert_eq!(queue.failures(&3), 1);
 
     clock.advance(SECOND);
     for _ in 0..2 {
         assert!(worker.is_pending());
     }
     assert_eq!(*runs.borrow(), [1, 2, 3, 3]);
-    assert_eq!(queue.num_requeues(&3), 2);
+    assert_eq!(queue.failures(&3), 2);
     clock.advance(4 * SECOND);
     for _ in 0..3 {
         assert!(worker.is_pending());
@@ -134,7 +127,10 @@ fn one_worker_too_many_gets_an_error() {
     let idle = async |_: &u32| Ok::<_, Infallible>(Action::Success);
     let mut worker = by_hand(queue.run(idle));
     assert!(worker.is_pending());
-    assert_eq!(by_hand(queue.run(idle)).ready(), Err(TooManyWaiters));
+    assert_eq!(
+        by_hand(queue.run(idle)).ready(),
+        Err(WaitError::TooManyWaiters)
+    );
     assert!(worker.is_pending());
 }
 
@@ -163,7 +159,7 @@ fn a_key_that_fails_too_often_is_given_up() {
     assert!(worker.is_pending() && worker.is_pending());
     assert_eq!(failures.borrow()[1..], [(1, Some("no reply"), 2, true)]);
     assert!(!queue.contains(&1));
-    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.failures(&1), 0);
 }
 
 #[test]
@@ -185,7 +181,7 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
         assert!(worker.is_pending());
     }
     assert_eq!(*failures.borrow(), [(1, true), (2, true)]);
-    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.failures(&1), 0);
 }
 
 #[test]
@@ -196,7 +192,7 @@ fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_
     let mut worker = by_hand(queue.run(async |key| {
         Ok::<_, Infallible>(match key {
             1 => Action::Retry,
-            2 => Action::RetryAfter(5 * SECOND),
+            2 => Action::Snooze(5 * SECOND),
             _ => Action::Release,
         })
     }));
@@ -206,7 +202,7 @@ fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_
     let due = |key| queue.state(&key).and_then(|state| state.due);
     let after = |seconds| Some(Instant::EPOCH + seconds * SECOND);
     assert_eq!([due(1), due(2), due(3)], [after(1), after(5), None]);
-    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [1, 0, 0]);
+    assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [1, 0, 0]);
 }
 
 #[test]
@@ -220,7 +216,7 @@ fn a_dropped_worker_requeues_what_it_worked_on() {
     }));
     assert!(worker.is_pending());
     drop(worker);
-    assert_eq!(queue.num_requeues(&1), 1);
+    assert_eq!(queue.failures(&1), 1);
     clock.advance(SECOND);
     assert_eq!(queue.len(), 1);
 }
@@ -234,7 +230,7 @@ fn a_worker_that_is_dropped_between_two_keys_has_finished_the_first() {
     assert!(worker.is_pending(), "it lets others run");
     drop(worker);
     assert!(!queue.contains(&1));
-    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.failures(&1), 0);
     assert_eq!(queue.len(), 1);
 }
 

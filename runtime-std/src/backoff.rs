@@ -56,7 +56,7 @@ impl Stop {
     /// Wakes every loop that pauses, so that it reads its clock again. A
     /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
     /// otherwise.
-    pub fn clock_moved(&self) {
+    pub fn wake_all(&self) {
         self.wanted.wake_all();
     }
 

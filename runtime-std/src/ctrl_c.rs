@@ -31,7 +31,7 @@ use std::process;
 ///         queue.shut_down();
 ///     }
 /// })?;
-/// let workers = Workers::new(4).drain_deadline(Duration::from_secs(10));
+/// let workers = Workers::new(4).drain_timeout(Duration::from_secs(10));
 /// let leftovers = queue.run(workers, |node| {
 ///     println!("working on {node}");
 ///     Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))

@@ -9,8 +9,9 @@ mod clock;
 mod ctrl_c;
 mod queue;
 mod sync;
-mod waiting;
 mod workers;
+// After `workers`, because the documentation shows the methods in this order.
+mod waiting;
 
 pub use requeue_core as core;
 
@@ -18,14 +19,23 @@ pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, QueueClock};
 #[cfg(feature = "ctrlc")]
 pub use ctrl_c::on_ctrl_c;
-pub use queue::{Batch, Guard, Shared, ThreadHost, Threads, WorkQueue};
+pub use queue::{Batch, Guard, WorkQueue};
+#[doc(hidden)]
+pub use queue::{example, example_groups};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
-    Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,
-    RunContext, RunEvent, Scheduled, Workers,
+    Finished, GroupLimits, GroupState, Instant, KeyState, Leftover, Merge, NotActive, Policy,
+    Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, WaitError, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
-pub use sync::Locked;
 #[cfg(shuttle)]
 pub use sync::refuse_threads;
+
+/// For authors of a runtime binding, and for those who bind this queue to a library of their own.
+/// May change in a minor version.
+pub mod binding {
+    pub use crate::queue::{ThreadHost, Threads};
+    pub use crate::sync::Locked;
+    pub use requeue_core::binding::*;
+}

@@ -3,17 +3,29 @@
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
-use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
+use requeue_core::binding::{AsShared, GrowableWaitList, Host, Runtime, State, Wait};
 use requeue_core::{
-    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
-    Storage,
+    Action, AddOptions, Added, Builder, DefaultController, DefaultItemBased, Groups, Growable,
+    Instant, Plain, Producer, Queue, RandomState, RateLimiter, Rejected, Reporter, Scheduled,
+    Storage, WaitError, default_item_based,
 };
 
-use crate::clock::QueueClock;
+use crate::clock::{ManualClock, QueueClock};
 use crate::sync::Locked;
+
+/// Writes a part of core's methods.
+macro_rules! face {
+    ($part:ident) => {
+        requeue_core::queue_face! {
+            $part: "requeue_std", "# let queue = requeue_std::example();",
+            "# let queue = requeue_std::example_groups();", K, S
+        }
+    };
+}
+pub(crate) use face;
 
 /// The types that a queue on threads is made of.
 #[derive(Debug)]
@@ -29,9 +41,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for ThreadHost<K, L, S> {
     type Lock = Locked<State<Self>>;
 }
 
-/// What a [`WorkQueue`] dereferences to: core's
-/// [`Shared`](requeue_core::binding::Shared), with the whole producer side.
-pub type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
+/// The queue of core in a [`WorkQueue`].
+pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -78,12 +89,8 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 
 /// A keyed work queue for threads.
 ///
-/// Clones are handles to the same queue. The producer side is core's, reached through `Deref`:
-/// [`add`](requeue_core::binding::Shared::add),
-/// [`add_after`](requeue_core::binding::Shared::add_after),
-/// [`add_rate_limited`](requeue_core::binding::Shared::add_rate_limited),
-/// [`forget`](requeue_core::binding::Shared::forget) and the rest. The methods below are those
-/// that wait.
+/// Clones are handles to the same queue. Producers call [`add`](Self::add) and its relatives. Workers
+/// call [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop.
 ///
 /// There is no background thread: of the threads that sleep in [`get`](Self::get), one sleeps until
 /// the earliest deadline. An operation wakes a thread only if one sleeps, after it has released the
@@ -104,7 +111,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///     let queue = queue.clone();
 ///     move || {
 ///         let mut seen = Vec::new();
-///         while let Some(key) = queue.get() {
+///         while let Ok(key) = queue.get() {
 ///             seen.push(*key);
 ///             key.success().unwrap();
 ///         }
@@ -216,7 +223,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Threads, DefaultController, Reporter, NoPriorities> {
+    pub fn builder() -> Builder<Threads, DefaultController, Reporter, Plain> {
         Builder::default()
     }
 }
@@ -324,11 +331,15 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Threads::assemble(queue, clock.into())
     }
 
-    /// Wakes every sleeping thread, so that it reads the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself: this is for clocks that move
-    /// otherwise.
-    pub fn clock_moved(&self) {
-        self.wake_all();
+    /// Returns the clock. O(1).
+    pub fn clock(&self) -> &QueueClock {
+        self.shared.clock()
+    }
+
+    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(n) in the waiting calls.
+    pub fn wake_all(&self) {
+        self.shared.wake_all();
     }
 
     /// Returns what an event source needs of the queue, without its type parameters. O(1).
@@ -360,13 +371,272 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
-    type Target = Shared<K, L, S>;
+/// Adding keys. Only `add_wait` and `add_wait_with` wait.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    face!(adding);
 
-    fn deref(&self) -> &Self::Target {
+    /// As [`add`](Self::add), but waits for room if the key is new and
+    /// there is none. O(1) for each look. A queue that grows always has room.
+    ///
+    /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
+    /// that is added otherwise meanwhile takes the place before it; then the call waits on, and
+    /// stays the first. A key that the queue holds needs no room. A worker that calls this while it
+    /// holds the only key that could make room waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// [`Rejected::Closed`] returns the key once the queue is shut down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
+    /// use requeue_std::{Added, Queue, WorkQueue};
+    ///
+    /// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
+    ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         for _ in 0..100 {
+    ///             bounded.get().unwrap().success().unwrap();
+    ///         }
+    ///     });
+    ///     // The producer is as fast as the worker.
+    ///     for sensor in 0..100 {
+    ///         assert_eq!(bounded.add_wait(sensor), Ok(Added::Ready));
+    ///     }
+    /// });
+    /// ```
+    pub fn add_wait(&self, key: K) -> Result<Added, Rejected<K>> {
+        let scheduled = self.add_until(key, AddOptions::new(), None);
+        scheduled.map(|scheduled| scheduled.added)
+    }
+
+    /// As [`add_with`](Self::add_with), but waits for room as [`add_wait`](Self::add_wait) does, and
+    /// no longer than `timeout`. A delay begins once there is room. [`Duration::MAX`] sets no limit.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_wait`](Self::add_wait), and [`Rejected::TimedOut`] if there was no room in time, or
+    /// if the queue has no such priority level.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::{AddOptions, Rejected, WorkQueue};
+    ///
+    /// let bounded = WorkQueue::builder().max_keys(1).build();
+    /// let _ = bounded.add(17);
+    /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
+    /// let added = bounded.add_wait_with(18, later, Duration::from_millis(1));
+    /// assert_eq!(added, Err(Rejected::TimedOut(18)));
+    /// ```
+    pub fn add_wait_with(
+        &self,
+        key: K,
+        options: AddOptions,
+        timeout: Duration,
+    ) -> Result<Scheduled, Rejected<K>> {
+        let deadline = self.now() + timeout;
+        self.add_until(key, options, Some(deadline))
+    }
+}
+
+/// Taking keys, and waiting for them.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    /// Returns the first ready key. Waits for one if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`](WaitError::Closed) once the queue is shut down and no key is ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// let _ = queue.add("node-7");
+    /// let guard = queue.get().unwrap();
+    /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
+    /// guard.success().unwrap();
+    ///
+    /// queue.shut_down();
+    /// assert!(queue.get().is_err());
+    /// ```
+    #[doc(alias = "Get")]
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+    pub fn get(&self) -> Result<Guard<'_, K, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        let found = self.try_get();
+        found.map_or_else(|| self.wait_for_key(None), Ok)
+    }
+
+    /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
+    /// [`get`](Self::get) does.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`]: no key was ready in time, or the queue is shut down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::{WaitError, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// let _ = queue.add("node-7");
+    /// match queue.get_timeout(Duration::from_secs(1)) {
+    ///     Ok(guard) => guard.success().map(drop).unwrap(),
+    ///     Err(WaitError::TimedOut) => println!("nothing to do: time for something else"),
+    ///     Err(error) => println!("stopping: {error}"),
+    /// }
+    /// assert!(!queue.contains(&"node-7"));
+    /// ```
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        self.get_deadline(self.now() + timeout)
+    }
+
+    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock. A key
+    /// that is ready is returned even if the deadline has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_timeout`](Self::get_timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::core::binding::Clock;
+    /// use requeue_std::{ManualClock, WorkQueue};
+    ///
+    /// let clock = ManualClock::new();
+    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    ///
+    /// // One second for a whole round, however long each key takes.
+    /// let deadline = clock.now() + Duration::from_secs(1);
+    /// let mut seen = Vec::new();
+    /// while let Ok(guard) = queue.get_deadline(deadline) {
+    ///     seen.push(*guard);
+    ///     guard.success().unwrap();
+    ///     clock.advance(Duration::from_millis(500));
+    /// }
+    /// assert_eq!(seen, ["node-7", "node-8"]);
+    /// ```
+    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        let found = self.try_get();
+        found.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
+    }
+
+    /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
+    /// key.
+    ///
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys.
+    /// Of more, another worker may get some in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::WorkQueue;
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// let batch = queue.get_many(3).unwrap();
+    /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    /// batch.success().unwrap();
+    /// assert_eq!(queue.len(), 2);
+    /// ```
+    #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
+    pub fn get_many(&self, max: usize) -> Result<Batch<'_, K, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        let mut batch = Batch::take(&*self.shared, max);
+        if batch.is_empty() {
+            let call = Wait::for_key(&*self.shared);
+            self.wait(call, None, |session, getter| {
+                batch.poll_get(max, session, getter)
+            })?;
+            batch.fill_further(max);
+        }
+        Ok(batch)
+    }
+
+    /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits as
+    /// [`get`](Self::get).
+    ///
+    /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what
+    /// became of the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{Action, WorkQueue};
+    ///
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(["a", "b"], |_| {});
+    /// queue.shut_down();
+    ///
+    /// let mut seen = Vec::new();
+    /// let mut next = queue.get();
+    /// while let Ok(guard) = next {
+    ///     seen.push(*guard);
+    ///     next = queue.next(guard, Action::Success);
+    /// }
+    /// assert_eq!(seen, ["a", "b"]);
+    /// ```
+    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+    pub fn next(
+        &self,
+        guard: Guard<'_, K, L, S>,
+        action: Action,
+    ) -> Result<Guard<'_, K, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        let found = self.try_next(guard, action);
+        found.map_or_else(|| self.wait_for_key(None), Ok)
+    }
+
+    requeue_core::queue_face! {
+        taking: "requeue_std", "# let queue = requeue_std::example();", K, Self::handle,
+        Guard<'_, K, L, S>
+    }
+
+    fn handle(&self) -> &Shared<K, L, S> {
         &self.shared
     }
 }
+
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, L, S> {
+    type Host = ThreadHost<K, L, S>;
+
+    fn as_shared(&self) -> &Shared<K, L, S> {
+        &self.shared
+    }
+}
+
+requeue_core::queue_face! { producer: [K: Eq + Hash, L: RateLimiter, S: Storage] WorkQueue<K, L, S>, K }
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     fn clone(&self) -> Self {
@@ -380,4 +650,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S>
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }
+}
+
+/// The queue of the examples in the documentation.
+#[doc(hidden)]
+pub fn example() -> WorkQueue<&'static str, DefaultItemBased> {
+    let builder = WorkQueue::builder().limiter(default_item_based());
+    builder.max_keys(4).clock(ManualClock::new()).build()
+}
+
+/// The queue with groups of the examples in the documentation.
+#[doc(hidden)]
+pub fn example_groups()
+-> WorkQueue<(&'static str, u32), DefaultController, Growable<RandomState, Groups<&'static str>>> {
+    WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }

@@ -1,183 +1,30 @@
-//! What waits, on threads: each call is a [`Wait`] of core in one loop that parks the thread.
+//! States of the queue, on threads: looking, waiting for a state, control, and shutting down.
 //!
-//! Nothing here decides when a call is woken, or what it finds: core does.
+//! Each call that waits is a [`Wait`] of core in one loop that parks the thread. Nothing here
+//! decides when a call is woken, or what it finds: core does.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Access, Adding, Getter, Look, Next, Wait};
+use requeue_core::binding::{Access, Adding, AsShared, Getter, Look, Next, Wait};
 use requeue_core::{
-    Action, AddOptions, Added, Drained, GetError, Instant, KeyState, RateLimiter, Rejected,
-    Scheduled, Storage,
+    AddOptions, Drained, Growable, Instant, KeyState, RateLimiter, Rejected, Scheduled, Storage,
+    WaitError,
 };
 
-use crate::queue::{Batch, Guard, Shared, ThreadHost, WorkQueue};
+use crate::queue::{Guard, Shared, ThreadHost, WorkQueue, face};
 use crate::sync::Parker;
 
+/// Looking, and waiting for a state.
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
-    /// Returns the first ready key; waits for one if there is none. `None` once the queue is shut
-    /// down and no key is ready.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_std::WorkQueue;
-    ///
-    /// let queue = WorkQueue::new();
-    /// let _ = queue.add("node-7");
-    /// let guard = queue.get().unwrap();
-    /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.success().unwrap();
-    ///
-    /// queue.shut_down();
-    /// assert!(queue.get().is_none());
-    /// ```
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn get(&self) -> Option<Guard<'_, K, L, S>>
-    where
-        K: Clone,
-    {
-        self.try_get().or_else(|| self.wait_for_key(None).ok())
-    }
-
-    /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
-    /// [`get`](Self::get) does.
-    ///
-    /// # Errors
-    ///
-    /// [`GetError`]: no key was ready in time, or the queue is shut down.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::{GetError, WorkQueue};
-    ///
-    /// let queue = WorkQueue::new();
-    /// let _ = queue.add("node-7");
-    /// match queue.get_timeout(Duration::from_secs(1)) {
-    ///     Ok(guard) => guard.success().map(drop).unwrap(),
-    ///     Err(GetError::TimedOut) => println!("nothing to do: time for something else"),
-    ///     Err(error) => println!("stopping: {error}"),
-    /// }
-    /// assert!(!queue.contains(&"node-7"));
-    /// ```
-    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, L, S>, GetError>
-    where
-        K: Clone,
-    {
-        self.get_deadline(self.clock().now() + timeout)
-    }
-
-    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock. A key
-    /// that is ready is returned even if the deadline has passed.
-    ///
-    /// # Errors
-    ///
-    /// As [`get_timeout`](Self::get_timeout).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::core::binding::Clock;
-    /// use requeue_std::{ManualClock, WorkQueue};
-    ///
-    /// let clock = ManualClock::new();
-    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-    /// queue.add_many(["node-7", "node-8"], |_| {});
-    ///
-    /// // One second for a whole round, however long each key takes.
-    /// let deadline = clock.now() + Duration::from_secs(1);
-    /// let mut seen = Vec::new();
-    /// while let Ok(guard) = queue.get_deadline(deadline) {
-    ///     seen.push(*guard);
-    ///     guard.success().unwrap();
-    ///     clock.advance(Duration::from_millis(500));
-    /// }
-    /// assert_eq!(seen, ["node-7", "node-8"]);
-    /// ```
-    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, L, S>, GetError>
-    where
-        K: Clone,
-    {
-        let found = self.try_get();
-        found.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
-    }
-
-    /// Returns up to `max` ready keys, at least one; waits for the first if there is none. `None`
-    /// once the queue is shut down and no key is ready. O(1) per key.
-    ///
-    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys.
-    /// Of more, another worker may get some in between.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_std::WorkQueue;
-    ///
-    /// let queue = WorkQueue::new();
-    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
-    /// let batch = queue.get_many(3).unwrap();
-    /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.success().unwrap();
-    /// assert_eq!(queue.len(), 2);
-    /// ```
-    #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
-    pub fn get_many(&self, max: usize) -> Option<Batch<'_, K, L, S>>
-    where
-        K: Clone,
-    {
-        let mut batch = Batch::take(&*self.shared, max);
-        if batch.is_empty() {
-            let call = Wait::for_key(&*self.shared);
-            self.wait(call, None, |session, getter| {
-                batch.poll_get(max, session, getter)
-            })
-            .ok()?;
-            batch.fill_further(max);
-        }
-        Some(batch)
-    }
-
-    /// Ends a run and returns the next key, under one lock: what a worker's loop does. Waits as
-    /// [`get`](Self::get).
-    ///
-    /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what
-    /// became of the key.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_std::{Action, WorkQueue};
-    ///
-    /// let queue = WorkQueue::new();
-    /// queue.add_many(["a", "b"], |_| {});
-    /// queue.shut_down();
-    ///
-    /// let mut seen = Vec::new();
-    /// let mut next = queue.get();
-    /// while let Some(guard) = next {
-    ///     seen.push(*guard);
-    ///     next = queue.next(guard, Action::Success);
-    /// }
-    /// assert_eq!(seen, ["a", "b"]);
-    /// ```
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn next(&self, guard: Guard<'_, K, L, S>, action: Action) -> Option<Guard<'_, K, L, S>>
-    where
-        K: Clone,
-    {
-        let found = self.try_next(guard, action);
-        found.or_else(|| self.wait_for_key(None).ok())
-    }
+    face!(looking);
 
     /// Waits until no key is ready or active. Delayed keys are not waited for until they are due.
     /// Any number of threads may wait, also after shutdown.
     ///
     /// Without workers it waits for ever if a key is ready, and so it does while the queue is
-    /// [paused](requeue_core::binding::Shared::pause), or if a worker calls it while it holds a
+    /// [paused](Self::pause), or if a worker calls it while it holds a
     /// guard. A thread that waits costs the queue one look each time it may be idle.
     ///
     /// # Examples
@@ -189,7 +36,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add_many(["node-7", "node-8"], |_| {});
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
-    ///         while let Some(guard) = queue.get() {
+    ///         while let Ok(guard) = queue.get() {
     ///             guard.success().unwrap();
     ///         }
     ///     });
@@ -204,8 +51,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let _ = self.watch(None, |session| session.poll_idle());
     }
 
-    /// As [`wait_idle`](Self::wait_idle), but waits no longer than `timeout`. Returns whether the
-    /// queue was idle by then.
+    /// As [`wait_idle`](Self::wait_idle), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](WaitError::TimedOut) if the queue was not idle by then.
     ///
     /// # Examples
     ///
@@ -214,20 +64,19 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
-    /// assert!(queue.wait_idle_timeout(Duration::ZERO));
+    /// assert!(queue.wait_idle_timeout(Duration::ZERO).is_ok());
     /// let _ = queue.add("node-7");
-    /// assert!(!queue.wait_idle_timeout(Duration::ZERO));
+    /// assert!(queue.wait_idle_timeout(Duration::ZERO).is_err());
     /// ```
-    pub fn wait_idle_timeout(&self, timeout: Duration) -> bool {
-        let came = self.watch(Some(timeout), |session| session.poll_idle());
-        came.is_ok()
+    pub fn wait_idle_timeout(&self, timeout: Duration) -> Result<(), WaitError> {
+        self.watch(Some(timeout), |session| session.poll_idle())
     }
 
     /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
     /// added. Otherwise as [`wait_idle`](Self::wait_idle).
     ///
     /// After shutdown delayed keys stay until they are
-    /// [taken](requeue_core::binding::Shared::leftovers).
+    /// [taken](Self::leftovers).
     ///
     /// # Examples
     ///
@@ -247,8 +96,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let _ = self.watch(None, |session| session.poll_settled());
     }
 
-    /// As [`wait_settled`](Self::wait_settled), but waits no longer than `timeout`. Returns whether
-    /// the queue was settled by then.
+    /// As [`wait_settled`](Self::wait_settled), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](WaitError::TimedOut) if the queue was not settled by then.
     ///
     /// # Examples
     ///
@@ -258,19 +110,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
-    /// assert!(queue.wait_idle_timeout(Duration::ZERO));
-    /// assert!(!queue.wait_settled_timeout(Duration::ZERO));
+    /// assert!(queue.wait_idle_timeout(Duration::ZERO).is_ok());
+    /// assert!(queue.wait_settled_timeout(Duration::ZERO).is_err());
     /// ```
-    pub fn wait_settled_timeout(&self, timeout: Duration) -> bool {
-        let came = self.watch(Some(timeout), |session| session.poll_settled());
-        came.is_ok()
+    pub fn wait_settled_timeout(&self, timeout: Duration) -> Result<(), WaitError> {
+        self.watch(Some(timeout), |session| session.poll_settled())
     }
 
     /// Waits until the work of a key that is known now is done or cancelled: its present run, and
     /// one more if the key is ready or dirty. Returns at once if there is none. O(log n) to begin,
     /// and O(1) each time a run of any key has ended meanwhile.
     ///
-    /// A delay is not waited for: [`expedite`](requeue_core::binding::Shared::expedite) ends it
+    /// A delay is not waited for: [`expedite`](Self::expedite) ends it
     /// first. If the key begins another run just as this looks, that is waited for too. A worker
     /// that holds the key's guard waits for itself.
     ///
@@ -293,12 +144,16 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let mut flush = self.with(|session| session.begin_flush(key));
+        let mut flush = self.shared.with(|session| session.begin_flush(key));
         let _ = self.watch(None, |session| session.poll_flush(key, &mut flush));
     }
 
-    /// As [`flush`](Self::flush), but waits no longer than `timeout`. Returns whether the work was
-    /// done by then.
+    /// As [`flush`](Self::flush), but waits no longer than `timeout`. After [`cancel`](Self::cancel)
+    /// it waits for the present run.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](WaitError::TimedOut) if the work was not done by then.
     ///
     /// # Examples
     ///
@@ -308,20 +163,19 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
-    /// assert!(!queue.flush_timeout("node-7", Duration::ZERO));
-    /// assert!(queue.flush_timeout("node-8", Duration::ZERO), "it has no work");
+    /// assert!(queue.flush_timeout("node-7", Duration::ZERO).is_err());
+    /// assert!(queue.flush_timeout("node-8", Duration::ZERO).is_ok(), "it has no work");
     /// ```
-    pub fn flush_timeout<B>(&self, key: &B, timeout: Duration) -> bool
+    pub fn flush_timeout<B>(&self, key: &B, timeout: Duration) -> Result<(), WaitError>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let mut flush = self.with(|session| session.begin_flush(key));
-        let done = self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush));
-        done.is_ok()
+        let mut flush = self.shared.with(|session| session.begin_flush(key));
+        self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush))
     }
 
-    /// [Cancels](requeue_core::binding::Shared::cancel) a key, and waits until its present run
+    /// [Cancels](Self::cancel) a key, and waits until its present run
     /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
     /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
@@ -347,159 +201,43 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let (was, mut flush) = self.with(|session| (session.cancel(key), session.begin_flush(key)));
+        let (was, mut flush) = self
+            .shared
+            .with(|session| (session.cancel(key), session.begin_flush(key)));
         let _ = self.watch(None, |session| session.poll_flush(key, &mut flush));
         was
     }
+}
 
-    /// As [`cancel_and_wait`](Self::cancel_and_wait), but waits no longer than `timeout`. Returns
-    /// what the key was, and whether its run had ended by then.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
-    ///
-    /// let queue = WorkQueue::new();
-    /// let _ = queue.add("node-7");
-    /// let guard = queue.get().unwrap();
-    /// let (was, has_ended) = queue.cancel_and_wait_timeout("node-7", Duration::ZERO);
-    /// assert!(was.unwrap().active && !has_ended);
-    /// # guard.success().unwrap();
-    /// ```
-    pub fn cancel_and_wait_timeout<B>(&self, key: &B, timeout: Duration) -> (Option<KeyState>, bool)
-    where
-        K: Borrow<B>,
-        B: Eq + Hash + ?Sized,
-    {
-        let (was, mut flush) = self.with(|session| (session.cancel(key), session.begin_flush(key)));
-        let ended = self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush));
-        (was, ended.is_ok())
+/// Control.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    face!(control);
+}
+
+/// Limits and groups.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    face!(limits);
+}
+
+/// Limits of queues that grow.
+impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::Priorities>
+    WorkQueue<K, L, Growable<B, P>>
+{
+    requeue_core::queue_face! {
+        growing: "requeue_std", "# let queue = requeue_std::example();"
     }
+}
 
-    /// As [`add`](requeue_core::binding::Shared::add), but waits for room if the key is new and
-    /// there is none. O(1) for each look. A queue that grows always has room.
-    ///
-    /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
-    /// that is added otherwise meanwhile takes the place before it; then the call waits on, and
-    /// stays the first. A key that the queue holds needs no room. A worker that calls this while it
-    /// holds the only key that could make room waits for ever.
-    ///
-    /// # Errors
-    ///
-    /// [`Rejected::Closed`] returns the key once the queue is shut down.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
-    /// use requeue_std::{Added, Queue, WorkQueue};
-    ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<2>> =
-    ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
-    /// std::thread::scope(|scope| {
-    ///     scope.spawn(|| {
-    ///         for _ in 0..100 {
-    ///             bounded.get().unwrap().success().unwrap();
-    ///         }
-    ///     });
-    ///     // The producer is as fast as the worker.
-    ///     for sensor in 0..100 {
-    ///         assert_eq!(bounded.add_wait(sensor), Ok(Added::Ready));
-    ///     }
-    /// });
-    /// ```
-    pub fn add_wait(&self, key: K) -> Result<Added, Rejected<K>> {
-        let scheduled = self.add_wait_with(key, AddOptions::new());
-        scheduled.map(|scheduled| scheduled.added)
-    }
-
-    /// As [`add_wait`](Self::add_wait), but waits no longer than `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// As [`add_wait`](Self::add_wait), and [`Rejected::Full`] returns the key if there was no room
-    /// in time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
-    /// use requeue_std::{Queue, Rejected, WorkQueue};
-    ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
-    ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
-    /// let _ = bounded.add(17);
-    /// let added = bounded.add_wait_timeout(18, Duration::from_millis(1));
-    /// assert_eq!(added, Err(Rejected::Full(18)));
-    /// ```
-    pub fn add_wait_timeout(&self, key: K, timeout: Duration) -> Result<Added, Rejected<K>> {
-        let scheduled = self.add_wait_with_timeout(key, AddOptions::new(), timeout);
-        scheduled.map(|scheduled| scheduled.added)
-    }
-
-    /// As [`add_with`](requeue_core::binding::Shared::add_with), but waits for room as
-    /// [`add_wait`](Self::add_wait) does. A delay begins once there is room.
-    ///
-    /// # Errors
-    ///
-    /// As [`add_wait`](Self::add_wait), and if the queue has no such priority level.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_std::{AddOptions, WorkQueue};
-    ///
-    /// let queue = WorkQueue::builder().levels::<2>().build();
-    /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
-    /// queue.add_wait_with("node-7", urgent).unwrap();
-    /// assert_eq!(queue.state("node-7").unwrap().priority, 1);
-    /// ```
-    pub fn add_wait_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
-        self.add_until(key, options, None)
-    }
-
-    /// As [`add_wait_with`](Self::add_wait_with), but waits no longer than `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// As [`add_wait_timeout`](Self::add_wait_timeout), and if the queue has no such priority
-    /// level.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Reporter};
-    /// use requeue_std::{AddOptions, Queue, Rejected, WorkQueue};
-    ///
-    /// let bounded: WorkQueue<u16, NoLimit, Fixed<1>> =
-    ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
-    /// let _ = bounded.add(17);
-    /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
-    /// let added = bounded.add_wait_with_timeout(18, later, Duration::from_millis(1));
-    /// assert_eq!(added, Err(Rejected::Full(18)));
-    /// ```
-    pub fn add_wait_with_timeout(
-        &self,
-        key: K,
-        options: AddOptions,
-        timeout: Duration,
-    ) -> Result<Scheduled, Rejected<K>> {
-        let deadline = self.clock().now() + timeout;
-        self.add_until(key, options, Some(deadline))
-    }
-
+/// Shutting down.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of threads
     /// may wait. Returns how the drain ended: a
-    /// [`shut_down`](requeue_core::binding::Shared::shut_down) meanwhile interrupts it.
+    /// [`shut_down`](Self::shut_down) meanwhile interrupts it.
     ///
     /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
     /// calls it while it holds a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
     /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
-    /// [`leftovers`](requeue_core::binding::Shared::leftovers) returns them.
+    /// [`leftovers`](Self::leftovers) returns them.
     ///
     /// # Examples
     ///
@@ -510,7 +248,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add_many(["node-7", "node-8"], |_| {});
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
-    ///         while let Some(guard) = queue.get() {
+    ///         while let Ok(guard) = queue.get() {
     ///             guard.success().unwrap();
     ///         }
     ///     });
@@ -520,31 +258,34 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
     pub fn drain(&self) -> Drained {
-        let drain = self.begin_drain();
+        let drain = self.shared.begin_drain();
         let ended = self.watch(None, |session| session.poll_drain(Some(&drain)));
         ended.unwrap_or(Drained::Pending)
     }
 
-    /// As [`drain`](Self::drain), but waits no longer than `timeout`, and then returns
-    /// [`Drained::Pending`]. The queue is shut down all the same.
+    /// As [`drain`](Self::drain), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](WaitError::TimedOut) if the queue was not drained by then. It is shut down all
+    /// the same.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::{Drained, WorkQueue};
+    /// use requeue_std::{Drained, WaitError, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
-    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
+    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Err(WaitError::TimedOut));
     /// guard.success().unwrap();
-    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Complete);
+    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Ok(Drained::Complete));
     /// ```
-    pub fn drain_timeout(&self, timeout: Duration) -> Drained {
-        let drain = self.begin_drain();
-        let ended = self.watch(Some(timeout), |session| session.poll_drain(Some(&drain)));
-        ended.unwrap_or(Drained::Pending)
+    pub fn drain_timeout(&self, timeout: Duration) -> Result<Drained, WaitError> {
+        let drain = self.shared.begin_drain();
+        self.watch(Some(timeout), |session| session.poll_drain(Some(&drain)))
     }
 
     /// Waits until the queue has been shut down by another call, and nothing is ready, dirty or
@@ -558,19 +299,27 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// std::thread::scope(|scope| {
-    ///     let drained = scope.spawn(|| queue.drained());
+    ///     let drained = scope.spawn(|| queue.wait_drained());
     ///     queue.get().unwrap().success().unwrap();
     ///     queue.shut_down();
     ///     drained.join().unwrap();
     /// });
     /// ```
-    pub fn drained(&self) {
+    pub fn wait_drained(&self) {
         let _ = self.watch(None, |session| session.poll_drain(None));
     }
 
+    face!(closing);
+}
+
+/// The loop of each call that waits.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Slow path: most calls find a key without.
     #[cold]
-    fn wait_for_key(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, L, S>, GetError>
+    pub(crate) fn wait_for_key(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<Guard<'_, K, L, S>, WaitError>
     where
         K: Clone,
     {
@@ -579,7 +328,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Ok(Guard::new(work, &*self.shared))
     }
 
-    fn add_until(
+    pub(crate) fn add_until(
         &self,
         key: K,
         options: AddOptions,
@@ -588,11 +337,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         let mut adding = Adding::new(key, options);
         let call = Wait::for_room(&*self.shared);
         let deadline = adding.deadline(deadline);
-        // An error says that there was no room in time, and so does what becomes of the key.
-        let _ = self.wait(call, deadline, |session, getter| {
+        let waited = self.wait(call, deadline, |session, getter| {
             session.poll_add(&mut adding, getter)
         });
-        adding.into_result()
+        adding.into_result(waited)
     }
 
     /// Looks until a state of the queue has come. An error says that it has not in time.
@@ -600,8 +348,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         &self,
         timeout: Option<Duration>,
         mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>) -> Next<T>,
-    ) -> Result<T, GetError> {
-        let deadline = timeout.map(|timeout| self.clock().now() + timeout);
+    ) -> Result<T, WaitError> {
+        let deadline = timeout.map(|timeout| self.now() + timeout);
         let call = Wait::for_state(&*self.shared);
         self.wait(call, deadline, |session, _| look(session))
     }
@@ -613,7 +361,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         mut call: Call<'_, K, L, S>,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Access<'_, ThreadHost<K, L, S>>, &mut Getter) -> Next<T>,
-    ) -> Result<T, GetError> {
+    ) -> Result<T, WaitError> {
         Parker::with(|parker| {
             loop {
                 match call.look(parker.waker(), deadline, &mut look) {

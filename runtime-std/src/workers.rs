@@ -14,7 +14,7 @@ use supervisor::Supervised;
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
     /// down. Then drains it and returns the keys that were not processed: keys that were ready when
-    /// the [deadline](Workers::drain_deadline) passed, keys that failed while the queue drained,
+    /// the [deadline](Workers::drain_timeout) passed, keys that failed while the queue drained,
     /// and delayed keys.
     ///
     /// | `reconcile` returns | and the key |
@@ -24,7 +24,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
     /// | `Err(_)` that [`give_up_if`](Workers::give_up_if) says is the last | is given up |
-    /// | `Ok(Action::RetryAfter(d))` | runs again after `d`; its failures stay |
+    /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
     /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:

@@ -5,7 +5,7 @@ use std::thread;
 
 use requeue_std::WorkQueue;
 use requeue_std::core::Action;
-use requeue_std::core::binding::KEYS_PER_LOCK;
+use requeue_std::core::binding::{AsShared, KEYS_PER_LOCK};
 
 const KEYS: usize = 1_000;
 
@@ -29,7 +29,7 @@ fn another_thread_gets_keys_of_a_batch_that_is_still_added() {
     let batch = queue.get_many(usize::MAX).unwrap();
     assert!(batch.keys().copied().eq(1..KEYS));
     batch.release().unwrap();
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }
 
 /// A step wakes a thread that waits, whichever step it is.
@@ -40,7 +40,7 @@ fn threads_that_wait_share_a_batch() {
         let workers = [(); 3].map(|()| {
             scope.spawn(|| {
                 let mut count = 0;
-                while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1) {
+                while let Ok(batch) = queue.get_many(KEYS_PER_LOCK + 1) {
                     count += batch.len();
                     batch.success().unwrap();
                 }
@@ -68,6 +68,9 @@ fn another_thread_sees_the_runs_that_have_ended() {
         assert_eq!(active, KEYS - place / KEYS_PER_LOCK * KEYS_PER_LOCK);
         ticket
     });
-    queue.finish_many(tickets, Action::Success).unwrap();
-    assert_eq!(queue.held_len(), 0);
+    queue
+        .as_shared()
+        .finish_many(tickets, Action::Success)
+        .unwrap();
+    assert_eq!(queue.total(), 0);
 }

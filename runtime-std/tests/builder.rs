@@ -63,8 +63,8 @@ fn a_limit_on_failure_records_discards_the_oldest() {
         first_delays(&app, [key]);
         app.queue.get().unwrap().release().unwrap();
     }
-    assert_eq!(app.queue.num_requeues("a"), 0);
-    assert_eq!(app.queue.num_requeues("b"), 1);
+    assert_eq!(app.queue.failures("a"), 0);
+    assert_eq!(app.queue.failures("b"), 1);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_limit_on_the_keys_changes_no_type() {
         app.queue.get().unwrap().success().unwrap();
         assert!(added.join().unwrap());
     });
-    assert_eq!((app.queue.max_keys(), app.queue.held_len()), (Some(2), 2));
+    assert_eq!((app.queue.max_keys(), app.queue.total()), (Some(2), 2));
     app.queue.limit_keys(3);
     assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
 }
@@ -130,7 +130,8 @@ fn named_metrics_change_no_type() {
     };
     app.queue.add("a".to_owned()).unwrap();
     // Without a recorder the figures go nowhere, but times are kept.
-    assert!(app.queue.with(|session| session.needs_time()));
+    use requeue_std::core::binding::AsShared;
+    assert!(app.queue.as_shared().with(|session| session.needs_time()));
 }
 
 fn report(source: &dyn Producer<String>, node: &str) {

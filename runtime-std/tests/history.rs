@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{ItemExponentialFailure, Rejected};
-use requeue_std::{Action, Drained, GetError, WorkQueue};
+use requeue_std::core::binding::AsShared;
+use requeue_std::core::{Exponential, Rejected};
+use requeue_std::{Action, Drained, WaitError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 
 const KEYS: usize = 6;
@@ -27,8 +28,8 @@ const ADDS: usize = 40;
 /// The unit of every delay.
 const TICK: Duration = Duration::from_micros(10);
 
-type Keys = WorkQueue<usize, ItemExponentialFailure>;
-type Guard<'q> = requeue_std::Guard<'q, usize, ItemExponentialFailure>;
+type Keys = WorkQueue<usize, Exponential>;
+type Guard<'q> = requeue_std::Guard<'q, usize, Exponential>;
 
 struct World {
     queue: Keys,
@@ -50,7 +51,7 @@ fn dawdle(rng: &mut Rng, steps: u64) {
 
 impl World {
     fn new(is_patient: bool) -> Self {
-        let limiter = ItemExponentialFailure::new(TICK, 4 * TICK);
+        let limiter = Exponential::new(TICK, 4 * TICK);
         Self {
             queue: WorkQueue::builder().limiter(limiter).build(),
             ledger: Ledger::default(),
@@ -109,7 +110,7 @@ impl World {
         loop {
             let guard = match next.take().map_or_else(|| self.take(rng), Ok) {
                 Ok(guard) => guard,
-                Err(GetError::Closed) => return,
+                Err(WaitError::Closed) => return,
                 Err(_) => continue,
             };
             let action = self.run(&guard, rng);
@@ -117,19 +118,19 @@ impl World {
                 guard.finish(action).unwrap();
             } else {
                 match self.queue.next(guard, action) {
-                    Some(guard) => next = Some(guard),
-                    None => return,
+                    Ok(guard) => next = Some(guard),
+                    Err(_) => return,
                 }
             }
         }
     }
 
-    fn take(&self, rng: &mut Rng) -> Result<Guard<'_>, GetError> {
+    fn take(&self, rng: &mut Rng) -> Result<Guard<'_>, WaitError> {
         match rng.roll(4) {
             0 if !self.is_patient => self.queue.get_timeout(pause(rng)),
-            1 => self.queue.try_get().ok_or(GetError::TimedOut),
+            1 => self.queue.try_get().ok_or(WaitError::TimedOut),
             2 => {
-                let batch = self.queue.get_many(2).ok_or(GetError::Closed)?;
+                let batch = self.queue.get_many(2)?;
                 let mut guards = batch.into_guards();
                 let first = guards.swap_remove(0);
                 for other in guards {
@@ -137,7 +138,7 @@ impl World {
                 }
                 Ok(first)
             }
-            _ => self.queue.get().ok_or(GetError::Closed),
+            _ => self.queue.get(),
         }
     }
 
@@ -151,7 +152,7 @@ impl World {
         }
         active.succeed();
         match rng.roll(4) {
-            0 => Action::RetryAfter(pause(rng)),
+            0 => Action::Snooze(pause(rng)),
             _ => Action::Success,
         }
     }
@@ -160,8 +161,8 @@ impl World {
     fn collect(&self, mut rng: Rng) {
         while !self.is_over.load(Ordering::SeqCst) {
             let left = match rng.roll(2) {
-                0 => self.queue.take_ready(),
-                _ => self.queue.take_delayed(),
+                0 => self.queue.as_shared().take_ready(),
+                _ => self.queue.as_shared().take_delayed(),
             };
             match left {
                 Some(left) => self.ledger.leave(left.key),
@@ -174,10 +175,10 @@ impl World {
     fn drain(&self, mut rng: Rng) {
         let drained = match rng.roll(2) {
             0 => self.queue.drain_timeout(pause(&mut rng)),
-            _ => self.queue.drain(),
+            _ => Ok(self.queue.drain()),
         };
         let is_idle = self.ledger.is_idle();
-        assert!(is_idle || drained != Drained::Complete, "too early");
+        assert!(is_idle || drained != Ok(Drained::Complete), "too early");
     }
 }
 

@@ -7,10 +7,9 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use requeue_std::binding::Threads;
 use requeue_std::core::{Metrics, Times};
-use requeue_std::{
-    Action, AddOptions, Builder, ManualClock, RunContext, Threads, WorkQueue, Workers,
-};
+use requeue_std::{Action, AddOptions, Builder, ManualClock, RunContext, WorkQueue, Workers};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -83,7 +82,7 @@ fn every_failure_is_reported_with_its_attempt_and_a_retry_that_was_asked_for_is_
         ]
     );
     assert_eq!(leftovers, []);
-    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [0; 3]);
+    assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [0; 3]);
 }
 
 #[test]

@@ -7,22 +7,32 @@ mod backoff;
 mod clock;
 mod queue;
 mod sync;
-mod waiting;
 mod workers;
+// After `workers`, because the documentation shows the methods in this order.
+mod waiting;
 
 pub use requeue_core as core;
 
 pub use backoff::backoff_until;
 pub use clock::TokioClock;
-pub use queue::{Batch, Guard, Shared, TaskHost, Tasks, WorkQueue};
+pub use queue::{Batch, Guard, WorkQueue};
+#[doc(hidden)]
+pub use queue::{example, example_groups};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
-    Finished, GetError, KeyState, Leftover, Merge, NotActive, Producer, Queue, Rejected,
-    RunContext, RunEvent, Scheduled, Workers,
+    Finished, GroupLimits, GroupState, Instant, KeyState, Leftover, Merge, NotActive, Policy,
+    Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, WaitError, Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
-pub use sync::Locked;
 pub use tokio_util::sync::CancellationToken;
 pub use waiting::Guards;
 pub use workers::Run;
+
+/// For authors of a runtime binding, and for those who bind this queue to a library of their own.
+/// May change in a minor version.
+pub mod binding {
+    pub use crate::queue::{TaskHost, Tasks};
+    pub use crate::sync::Locked;
+    pub use requeue_core::binding::*;
+}

@@ -3,17 +3,43 @@
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
-use requeue_core::binding::{GrowableWaitList, Host, Runtime, State};
+use requeue_core::binding::{AsShared, GrowableWaitList, Host, Runtime, State};
 use requeue_core::{
-    Builder, DefaultController, Growable, NoPriorities, Producer, Queue, RateLimiter, Reporter,
-    Storage,
+    Builder, DefaultController, DefaultItemBased, Groups, Growable, Plain, Producer, Queue,
+    RandomState, RateLimiter, Reporter, Storage, WaitError, default_item_based,
 };
 
 use crate::clock::TokioClock;
 use crate::sync::Locked;
+use crate::waiting::Guards;
+
+/// Writes a part of core's methods that do not wait.
+macro_rules! face {
+    ($part:ident) => {
+        requeue_core::queue_face! {
+            $part: "requeue_tokio", "# let queue = requeue_tokio::example();",
+            "# let queue = requeue_tokio::example_groups();", K, S
+        }
+    };
+}
+pub(crate) use face;
+
+/// Writes a part of core's methods that wait.
+macro_rules! face_async {
+    ($part:ident, $($rest:tt)+) => {
+        requeue_core::queue_face! {
+            $part: "requeue_tokio",
+            "# use requeue_test_tools::join;\n\
+             # #[tokio::main(flavor = \"current_thread\", start_paused = true)]\n\
+             # async fn main() {\n\
+             # let queue = requeue_tokio::example();",
+            "# }", $($rest)+
+        }
+    };
+}
+pub(crate) use face_async;
 
 /// The types that a queue on Tokio is made of.
 #[derive(Debug)]
@@ -29,9 +55,8 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> Host for TaskHost<K, L, S> {
     type Lock = Locked<State<Self>>;
 }
 
-/// What a [`WorkQueue`] dereferences to: core's
-/// [`Shared`](requeue_core::binding::Shared), with the whole producer side.
-pub type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
+/// The queue of core in a [`WorkQueue`].
+pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S>>;
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
@@ -72,15 +97,9 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 
 /// A keyed work queue for tasks.
 ///
-/// Clones are handles to the same queue. Most of it is core's, and is reached through `Deref`:
-///
-/// - for producers, and none of them waits: [`add`], [`add_after`], [`add_rate_limited`],
-///   [`forget`] and the rest;
-/// - for all: [`add_wait`], [`drain`], [`drained`], [`wait_idle`], [`wait_settled`], [`flush`] and
-///   [`cancel_and_wait`] wait for room or for a state, those with `_timeout` for some time. Any
-///   number of calls may wait, so they return what core's documentation calls `T`, and no error.
-///
-/// The methods below are those of workers, whose guards hold a handle to the queue.
+/// Clones are handles to the same queue. Producers call [`add`](Self::add) and its relatives. Workers
+/// await [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop. Their guards own
+/// a handle to the queue.
 ///
 /// There is no background task: of the tasks that wait in [`get`](Self::get), one sleeps until the
 /// earliest deadline. An operation wakes a task only if one waits, after it has released the lock.
@@ -97,18 +116,6 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 /// A method that waits panics, as Tokio's timers do, if there is a deadline to wait for and no
 /// runtime whose time is enabled.
 ///
-/// [`add`]: requeue_core::binding::Shared::add
-/// [`add_after`]: requeue_core::binding::Shared::add_after
-/// [`add_rate_limited`]: requeue_core::binding::Shared::add_rate_limited
-/// [`forget`]: requeue_core::binding::Shared::forget
-/// [`add_wait`]: requeue_core::binding::Shared::add_wait
-/// [`drain`]: requeue_core::binding::Shared::drain
-/// [`drained`]: requeue_core::binding::Shared::drained
-/// [`wait_idle`]: requeue_core::binding::Shared::wait_idle
-/// [`wait_settled`]: requeue_core::binding::Shared::wait_settled
-/// [`flush`]: requeue_core::binding::Shared::flush
-/// [`cancel_and_wait`]: requeue_core::binding::Shared::cancel_and_wait
-///
 /// # Examples
 ///
 /// ```
@@ -121,7 +128,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///     let queue = queue.clone();
 ///     async move {
 ///         let mut seen = Vec::new();
-///         while let Some(key) = queue.get().await {
+///         while let Ok(key) = queue.get().await {
 ///             seen.push(*key);
 ///             key.success().unwrap();
 ///         }
@@ -236,7 +243,7 @@ impl WorkQueue<()> {
     /// ```
     #[doc(alias = "NewRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
-    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, NoPriorities> {
+    pub fn builder() -> Builder<Tasks, DefaultController, Reporter, Plain> {
         Builder::default()
     }
 }
@@ -339,6 +346,11 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Tasks::assemble(queue, clock)
     }
 
+    /// Returns the clock. O(1).
+    pub fn clock(&self) -> &TokioClock {
+        self.shared.clock()
+    }
+
     /// Returns what an event source needs of the queue, without its type parameters. O(1).
     ///
     /// # Examples
@@ -368,13 +380,77 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     }
 }
 
-impl<K: Eq + Hash, L: RateLimiter, S: Storage> Deref for WorkQueue<K, L, S> {
-    type Target = Shared<K, L, S>;
+/// Adding keys. Only `add_wait` and `add_wait_with` wait.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    face!(adding);
+    face_async!(adding_async, K);
+}
 
-    fn deref(&self) -> &Self::Target {
+/// Taking keys, and waiting for them.
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
+    face_async!(taking_async, K, Self::handle, Guard<K, L, S>);
+
+    /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
+    /// key.
+    ///
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys.
+    /// Of more, another worker may get some in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::WorkQueue;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
+    /// let batch = queue.get_many(3).await.unwrap();
+    /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    /// batch.success().unwrap();
+    /// assert_eq!(queue.len(), 2);
+    /// # }
+    /// ```
+    pub async fn get_many(&self, max: usize) -> Result<Batch<K, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        Batch::wait(Arc::clone(&self.shared), max).await
+    }
+
+    /// Returns the keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue
+    /// is shut down and no key is ready.
+    pub fn guards(&self) -> Guards<K, L, S> {
+        Guards::new(self)
+    }
+
+    requeue_core::queue_face! {
+        taking: "requeue_tokio", "# let queue = requeue_tokio::example();", K, Self::handle,
+        Guard<K, L, S>
+    }
+
+    fn handle(&self) -> Arc<Shared<K, L, S>> {
+        Arc::clone(&self.shared)
+    }
+}
+
+impl<K: Eq + Hash, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, L, S> {
+    type Host = TaskHost<K, L, S>;
+
+    fn as_shared(&self) -> &Shared<K, L, S> {
         &self.shared
     }
 }
+
+requeue_core::queue_face! { producer: [K: Eq + Hash, L: RateLimiter, S: Storage] WorkQueue<K, L, S>, K }
 
 impl<K: Eq + Hash, L: RateLimiter, S: Storage> Clone for WorkQueue<K, L, S> {
     fn clone(&self) -> Self {
@@ -388,4 +464,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, L, S>
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }
+}
+
+/// The queue of the examples in the documentation.
+#[doc(hidden)]
+pub fn example() -> WorkQueue<&'static str, DefaultItemBased> {
+    let builder = WorkQueue::builder().limiter(default_item_based());
+    builder.max_keys(4).build()
+}
+
+/// The queue with groups of the examples in the documentation.
+#[doc(hidden)]
+pub fn example_groups()
+-> WorkQueue<(&'static str, u32), DefaultController, Growable<RandomState, Groups<&'static str>>> {
+    WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }

@@ -3,7 +3,7 @@
 
 use requeue_tokio::WorkQueue;
 use requeue_tokio::core::Action;
-use requeue_tokio::core::binding::KEYS_PER_LOCK;
+use requeue_tokio::core::binding::{AsShared, KEYS_PER_LOCK};
 use tokio::task::JoinSet;
 
 const KEYS: usize = 1_000;
@@ -23,7 +23,7 @@ async fn keys_of_a_batch_that_is_still_added_are_handed_out() {
     let batch = queue.get_many(usize::MAX).await.unwrap();
     assert!(batch.keys().copied().eq(1..KEYS));
     batch.release().unwrap();
-    assert_eq!(queue.held_len(), 0);
+    assert_eq!(queue.total(), 0);
 }
 
 /// A step wakes a task that waits, whichever step it is.
@@ -35,7 +35,7 @@ async fn tasks_that_wait_share_a_batch() {
         let queue = queue.clone();
         workers.spawn(async move {
             let mut count = 0;
-            while let Some(batch) = queue.get_many(KEYS_PER_LOCK + 1).await {
+            while let Ok(batch) = queue.get_many(KEYS_PER_LOCK + 1).await {
                 count += batch.len();
                 batch.success().unwrap();
             }
@@ -66,6 +66,9 @@ async fn runs_end_in_steps() {
         );
         ticket
     });
-    queue.finish_many(tickets, Action::Success).unwrap();
-    assert_eq!(queue.held_len(), 0);
+    queue
+        .as_shared()
+        .finish_many(tickets, Action::Success)
+        .unwrap();
+    assert_eq!(queue.total(), 0);
 }

@@ -97,7 +97,7 @@ async fn a_limit_on_the_keys_changes_no_type() {
     assert!(!waits.is_finished(), "there is no room");
     app.queue.get().await.unwrap().success().unwrap();
     assert_eq!(waits.await.unwrap(), Ok(Added::Ready));
-    assert_eq!((app.queue.max_keys(), app.queue.held_len()), (Some(2), 2));
+    assert_eq!((app.queue.max_keys(), app.queue.total()), (Some(2), 2));
     app.queue.limit_keys(3);
     assert_eq!(app.queue.add("d".to_owned()), Ok(Added::Ready));
 }

@@ -39,5 +39,5 @@ async fn an_error_that_no_retry_helps_gives_its_key_up_at_once() {
     let fail = move |key| async move { Err::<Action, _>(errors[key - 1]) };
     let left = queue.run(workers, fail).await;
     assert_eq!(*given_up.lock().unwrap(), [(1, String::from("deleted"))]);
-    assert_eq!((left.len(), left[0].key, left[0].requeues), (1, 2, 1));
+    assert_eq!((left.len(), left[0].key, left[0].failures), (1, 2, 1));
 }

@@ -20,7 +20,7 @@ async fn drain(policy: Policy, deadline: Duration) -> (Vec<(u32, Duration)>, Dur
         .set_policy(policy);
     let queue = WorkQueue::from(queue);
     queue.add_many(1..=3, |_| unreachable!());
-    let workers = Workers::new(1).drain_deadline(deadline);
+    let workers = Workers::new(1).drain_timeout(deadline);
     let own = queue.clone();
     let run = queue.run(workers, move |key| {
         assert_eq!(key, 1, "the others get no token");

@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::binding::AsShared;
 use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter, Rejected};
 use requeue_tokio::{
-    Action, Added, Batch, CancellationToken, Drained, Finished, GetError, Guard, Guards, WorkQueue,
-    backoff_until,
+    Action, Added, Batch, CancellationToken, Drained, Finished, Guard, Guards, WaitError,
+    WorkQueue, backoff_until,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, sleep, timeout};
@@ -42,7 +42,7 @@ fn queue() -> Keys {
 }
 
 fn asleep(queue: &Keys) -> usize {
-    queue.lock().with(|state| state.queue().asleep())
+    queue.as_shared().look(|queue| queue.asleep())
 }
 
 /// Waits until nothing is ready and this many tasks wait in `get`.
@@ -72,7 +72,7 @@ async fn the_queue_its_guards_and_its_futures_cross_threads() {
     is_send(&queue.get());
     is_send(&queue.get_timeout(SECOND));
     is_send(&queue.get_many(3));
-    is_send(&queue.drained());
+    is_send(&queue.wait_drained());
     is_send(&queue.drain());
     is_send(&queue.next(guard, Action::Success));
     assert_eq!(queue.state(&1), None, "the future was dropped");
@@ -97,7 +97,7 @@ async fn a_waiting_task_gets_what_another_adds() {
     let getter = tokio::spawn(async move { waiting.get().await.map(|guard| *guard) });
     until_asleep(&queue, 1).await;
     queue.add(7).unwrap();
-    assert_eq!(getter.await.unwrap(), Some(7));
+    assert_eq!(getter.await.unwrap(), Ok(7));
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,8 +115,8 @@ async fn a_delayed_key_wakes_the_task_that_watches_the_clock() {
     }
     let mut keys = getters.join_all().await;
     assert_eq!(start.elapsed(), SECOND);
-    keys.sort();
-    assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+    keys.sort_by_key(|key| key.ok());
+    assert_eq!(keys, [Ok(0), Ok(1), Ok(2)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,17 +129,25 @@ async fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
     assert!(getter.is_pending());
     advance(Duration::from_millis(1)).await;
     assert_eq!(getter.wakes(), 1);
-    assert_eq!(getter.ready().unwrap_err(), GetError::TimedOut);
+    assert_eq!(getter.ready().unwrap_err(), WaitError::TimedOut);
     drop(getter);
     assert_eq!(asleep(&queue), 0);
     let late = queue.get_timeout(Duration::ZERO).await;
-    assert_eq!(late.unwrap_err(), GetError::TimedOut);
+    assert_eq!(late.unwrap_err(), WaitError::TimedOut);
 
     let deadline = Instant::now() + 3 * SECOND;
-    assert_eq!(*queue.get_deadline(deadline).await.unwrap(), 1);
+    assert_eq!(
+        *queue
+            .get_deadline(queue.clock().at(deadline))
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(Instant::now(), deadline);
     queue.add(2).unwrap();
-    let ready = queue.get_deadline(deadline - SECOND).await;
+    let ready = queue
+        .get_deadline(queue.clock().at(deadline - SECOND))
+        .await;
     assert_eq!(*ready.unwrap(), 2, "a key that is ready is handed out");
 }
 
@@ -153,7 +161,7 @@ async fn a_getter_that_times_out_passes_its_watch_on() {
     assert!(other.is_pending());
     advance(SECOND).await;
     assert_eq!((owner.wakes(), other.wakes()), (1, 0));
-    assert_eq!(owner.ready().unwrap_err(), GetError::TimedOut);
+    assert_eq!(owner.ready().unwrap_err(), WaitError::TimedOut);
     drop(owner);
     assert_eq!(other.wakes(), 1);
     assert!(other.is_pending());
@@ -168,14 +176,14 @@ async fn shutdown_wakes_every_task() {
     let mut getters = JoinSet::new();
     for _ in 0..4 {
         let queue = queue.clone();
-        getters.spawn(async move { queue.get().await.is_none() });
+        getters.spawn(async move { queue.get().await.is_err() });
     }
     until_asleep(&queue, 4).await;
     queue.shut_down();
     assert_eq!(getters.join_all().await, [true; 4]);
     assert_eq!(queue.add(1), Err(Rejected::Closed(1)));
     let closed = queue.get_timeout(SECOND).await;
-    assert_eq!(closed.unwrap_err(), GetError::Closed);
+    assert_eq!(closed.unwrap_err(), WaitError::Closed);
 }
 
 #[tokio::test]
@@ -183,7 +191,7 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     let guard = queue.get().await.unwrap();
-    let mut watchers: Vec<_> = (0..3).map(|_| by_hand(queue.drained())).collect();
+    let mut watchers: Vec<_> = (0..3).map(|_| by_hand(queue.wait_drained())).collect();
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let mut drains: Vec<_> = (0..3).map(|_| by_hand(queue.drain())).collect();
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
@@ -200,7 +208,7 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     for watcher in &mut watchers {
         watcher.ready();
     }
-    by_hand(queue.drained()).ready();
+    by_hand(queue.wait_drained()).ready();
 }
 
 #[tokio::test]
@@ -210,7 +218,7 @@ async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
     let guard = queue.get().await.unwrap();
     let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
-    assert!(queue.next(guard, Action::Success).await.is_none());
+    assert!(queue.next(guard, Action::Success).await.is_err());
     assert_eq!(drain.wakes(), 1);
     assert_eq!(drain.ready(), Drained::Complete);
 }
@@ -219,12 +227,12 @@ async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
 async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let queue = queue();
     queue.add(1).unwrap();
-    assert_eq!(queue.drain_timeout(Duration::ZERO).await, Drained::Pending);
+    assert!(timeout(Duration::ZERO, queue.drain()).await.is_err());
     let start = Instant::now();
-    assert_eq!(queue.drain_timeout(SECOND).await, Drained::Pending);
+    assert!(timeout(SECOND, queue.drain()).await.is_err());
     assert_eq!(start.elapsed(), SECOND);
     let mut untimed = by_hand(queue.drain());
-    let mut watcher = by_hand(queue.drained());
+    let mut watcher = by_hand(queue.wait_drained());
     assert!(untimed.is_pending() && watcher.is_pending());
     queue.shut_down();
     assert_eq!(untimed.ready(), Drained::Interrupted);
@@ -244,8 +252,8 @@ async fn a_guard_that_is_dropped_gives_its_key_back_as_failed() {
     drop(guard);
     let state = queue.state(&1).unwrap();
     assert!(!state.active && !state.ready);
-    assert_eq!(queue.num_requeues(&1), 1);
-    assert_eq!(queue.get().await.unwrap().requeues(), 1);
+    assert_eq!(queue.failures(&1), 1);
+    assert_eq!(queue.get().await.unwrap().failures(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +279,7 @@ async fn a_batch_that_is_dropped_counts_as_failed() {
     let queue = queue();
     queue.add_many([1, 2], |_| unreachable!());
     drop(queue.get_many(2).await.unwrap());
-    assert_eq!((queue.num_requeues(&1), queue.num_requeues(&2)), (1, 1));
+    assert_eq!((queue.failures(&1), queue.failures(&2)), (1, 1));
     assert!(queue.contains(&1) && queue.contains(&2));
 }
 
@@ -298,15 +306,15 @@ async fn a_guard_knows_its_attempts() {
     queue.add(1).unwrap();
     for attempt in 1..4 {
         let guard = queue.get().await.unwrap();
-        assert_eq!((guard.attempt(), guard.requeues()), (attempt, attempt - 1));
+        assert_eq!((guard.attempt(), guard.failures()), (attempt, attempt - 1));
         let delay = SECOND * (1 << (attempt - 1));
         assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
     }
     let guard = queue.get().await.unwrap();
-    assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
-    assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
+    assert_eq!(guard.snooze(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(queue.failures(&1), 3, "no failure was counted");
     let _ = queue.get().await.unwrap().success();
-    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.failures(&1), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +341,7 @@ async fn a_task_that_panics_or_is_aborted_gives_its_keys_back() {
     let end: Result<(), _> = aborted.await;
     assert!(end.unwrap_err().is_cancelled());
     for key in 1..7 {
-        assert_eq!(queue.num_requeues(&key), 1);
+        assert_eq!(queue.failures(&key), 1);
     }
     let batch = queue.get_many(9).await.unwrap();
     let mut keys: Vec<_> = batch.keys().copied().collect();
@@ -366,7 +374,7 @@ async fn next_completes_a_guard_of_another_queue_there() {
     let guard = other.get().await.unwrap();
     let guard = queue.next(guard, Action::Retry).await.unwrap();
     assert_eq!(*guard, 1);
-    assert_eq!(other.num_requeues(&9), 1);
+    assert_eq!(other.failures(&9), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,7 +384,7 @@ async fn next_waits_for_the_key_that_it_has_sent_back() {
     let guard = queue.get().await.unwrap();
     let start = Instant::now();
     let guard = queue.next(guard, Action::Retry).await.unwrap();
-    assert_eq!((*guard, guard.requeues()), (1, 1));
+    assert_eq!((*guard, guard.failures()), (1, 1));
     assert_eq!(start.elapsed(), SECOND);
 }
 
@@ -385,7 +393,7 @@ fn a_queue_is_made_and_filled_outside_of_any_runtime() {
     let queue = queue();
     queue.add(1).unwrap();
     queue.add_after(2, Duration::from_millis(1)).unwrap();
-    assert_eq!(by_hand(queue.get()).ready().map(|guard| *guard), Some(1));
+    assert_eq!(by_hand(queue.get()).ready().map(|guard| *guard), Ok(1));
     queue.forget(&1);
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_time().build().unwrap();
@@ -499,7 +507,7 @@ async fn a_key_whose_clone_panics_is_not_taken_and_those_before_it_are_given_bac
     let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| getter.poll().is_ready()));
     assert!(unwound.is_err());
     drop(getter);
-    assert_eq!(queue.num_requeues(&Brittle(2)), 1);
+    assert_eq!(queue.failures(&Brittle(2)), 1);
     assert_eq!(queue.get().await.unwrap().0, 3);
 }
 
@@ -578,7 +586,7 @@ async fn a_loop_around_get_with_a_task_for_each_key_drains() {
     let feeder = tokio::spawn({
         let queue = queue.clone();
         async move {
-            while let Some(guard) = queue.get().await {
+            while let Ok(guard) = queue.get().await {
                 tokio::spawn(async move {
                     sleep(SECOND).await;
                     guard.success().unwrap()

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::core::{ItemExponentialFailure, NoLimit};
+use requeue_tokio::core::{Exponential, NoLimit};
 use requeue_tokio::{Action, WorkQueue};
 use tokio::time::{Instant, sleep};
 
@@ -34,7 +34,7 @@ impl Runs {
 
 #[tokio::test(start_paused = true)]
 async fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {
-    let backoff = ItemExponentialFailure::new(SECOND, 100 * SECOND);
+    let backoff = Exponential::new(SECOND, 100 * SECOND);
     let queue = WorkQueue::builder().limiter(backoff);
     let queue = queue.hold_failures().build();
     queue.add(1).unwrap();

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::core::binding::{Lock, sleep_until};
+use requeue_tokio::core::binding::{AsShared, sleep_until};
 use requeue_tokio::core::{Fixed, NoLimit, Reporter};
 use requeue_tokio::{
-    Action, AddOptions, Added, Drained, GetError, Guards, Queue, Rejected, TokioClock, WorkQueue,
+    Action, AddOptions, Added, Drained, Guards, Queue, Rejected, TokioClock, WaitError, WorkQueue,
     Workers,
 };
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::{Instant, advance};
+use tokio::time::{Instant, advance, timeout};
 
 type Keys = WorkQueue<u32, NoLimit>;
 
@@ -34,13 +34,15 @@ fn queue() -> Keys {
 }
 
 fn asleep(queue: &Keys) -> usize {
-    queue.lock().with(|state| state.queue().asleep())
+    queue.as_shared().look(|queue| queue.asleep())
 }
 
 /// Getters that wait, in the order in which they came. Each returns the key that it gets.
-fn getters<const N: usize>(queue: &Keys) -> [ByHand<impl Future<Output = Option<u32>>>; N] {
+fn getters<const N: usize>(
+    queue: &Keys,
+) -> [ByHand<impl Future<Output = Result<u32, WaitError>>>; N] {
     std::array::from_fn(|_| {
-        let mut getter = by_hand(async { Some(finish(queue.get().await?)) });
+        let mut getter = by_hand(async { Ok(finish(queue.get().await?)) });
         assert!(getter.is_pending());
         getter
     })
@@ -77,7 +79,7 @@ async fn getters_are_woken_in_the_order_in_which_they_came() {
             }
             _ => &mut third,
         };
-        assert_eq!(getter.ready(), Some(key));
+        assert_eq!(getter.ready(), Ok(key));
     }
 }
 
@@ -94,9 +96,9 @@ async fn a_getter_that_was_woken_for_nothing_goes_back_to_its_place() {
     assert!(first.is_pending());
     queue.add(2).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (2, 0));
-    assert_eq!(first.ready(), Some(2));
+    assert_eq!(first.ready(), Ok(2));
     queue.add(3).unwrap();
-    assert_eq!(second.ready(), Some(3));
+    assert_eq!(second.ready(), Ok(3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,14 +108,14 @@ async fn a_getter_that_moves_to_another_task_is_woken_there() {
     assert!(first.poll_again().is_pending());
     queue.add(1).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (1, 0), "its place is kept");
-    assert_eq!(first.ready(), Some(1));
+    assert_eq!(first.ready(), Ok(1));
 
     queue.add_after(2, SECOND).unwrap();
     assert!(second.is_pending());
     assert!(second.poll_again().is_pending());
     advance(SECOND).await;
     assert_eq!(second.wakes(), 1, "the timer knows of it too");
-    assert_eq!(second.ready(), Some(2));
+    assert_eq!(second.ready(), Ok(2));
 }
 
 #[tokio::test]
@@ -122,9 +124,9 @@ async fn one_wake_is_under_way_and_the_woken_wakes_the_next() {
     let [mut first, mut second, third] = getters(&queue);
     queue.add_many([1, 2], |_| unreachable!());
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
-    assert_eq!(first.ready(), Some(1));
+    assert_eq!(first.ready(), Ok(1));
     assert_eq!((second.wakes(), third.wakes()), (1, 0));
-    assert_eq!(second.ready(), Some(2));
+    assert_eq!(second.ready(), Ok(2));
     assert_eq!(third.wakes(), 0);
 }
 
@@ -152,7 +154,7 @@ async fn of_a_thousand_getters_one_is_woken_by_a_deadline() {
 
     queue.add_after(7, 60 * SECOND).unwrap();
     let start = Instant::now();
-    assert_eq!(tasks.join_next().await.unwrap().unwrap(), Some(7));
+    assert_eq!(tasks.join_next().await.unwrap().unwrap(), Ok(7));
     assert_eq!(start.elapsed(), 60 * SECOND);
     // One poll to take over the watch, one when the time has come.
     assert_eq!(polls.load(Ordering::SeqCst), 2);
@@ -164,12 +166,12 @@ async fn a_deadline_farther_than_the_timer_reaches_is_slept_in_pieces() {
     let queue = queue();
     queue.add_after(1, 20 * YEAR).unwrap();
     let start = Instant::now();
-    assert_eq!(queue.get().await.map(finish), Some(1));
+    assert_eq!(queue.get().await.map(finish), Ok(1));
     assert_eq!(start.elapsed(), 20 * YEAR);
 
     let start = Instant::now();
     let late = queue.get_timeout(5 * YEAR).await;
-    assert_eq!(late.unwrap_err(), GetError::TimedOut);
+    assert_eq!(late.unwrap_err(), WaitError::TimedOut);
     assert_eq!(start.elapsed(), 5 * YEAR);
 
     let clock = TokioClock::new();
@@ -190,8 +192,8 @@ async fn a_delay_without_end_arms_no_timer() {
     assert_eq!(start.elapsed(), YEAR);
     assert_eq!((unlimited.wakes(), getter.wakes()), (0, 0));
     queue.shut_down();
-    assert_eq!(getter.ready(), None);
-    assert_eq!(unlimited.ready().unwrap_err(), GetError::Closed);
+    assert_eq!(getter.ready(), Err(WaitError::Closed));
+    assert_eq!(unlimited.ready().unwrap_err(), WaitError::Closed);
     let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!(leftovers[0].left, Duration::MAX);
 }
@@ -206,11 +208,11 @@ async fn a_deadline_that_comes_forward_is_watched_by_a_call_that_is_woken_for_it
     assert!(owner.is_pending());
     advance(20 * SECOND).await;
     assert_eq!((owner.wakes(), other.wakes()), (2, 0));
-    assert_eq!(owner.ready(), Some(2));
+    assert_eq!(owner.ready(), Ok(2));
     assert_eq!(other.wakes(), 1, "the watch is handed over");
     assert!(other.is_pending());
     advance(30 * SECOND).await;
-    assert_eq!(other.ready(), Some(1));
+    assert_eq!(other.ready(), Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,9 +223,9 @@ async fn keys_due_at_once_reach_as_many_getters() {
     queue.add_after(2, SECOND).unwrap();
     assert!(first.is_pending());
     advance(SECOND).await;
-    assert_eq!(first.ready(), Some(1));
+    assert_eq!(first.ready(), Ok(1));
     assert_eq!((second.wakes(), third.wakes()), (1, 0));
-    assert_eq!(second.ready(), Some(2));
+    assert_eq!(second.ready(), Ok(2));
     assert_eq!(third.wakes(), 0);
 }
 
@@ -238,7 +240,7 @@ async fn get_dropped_passes_on_its_wake_and_its_watch() {
     queue.add(1).unwrap();
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
     drop(first);
-    assert_eq!(second.ready(), Some(1));
+    assert_eq!(second.ready(), Ok(1));
 
     queue.add_after(2, SECOND).unwrap();
     let [owner, mut other] = getters(&queue);
@@ -246,7 +248,7 @@ async fn get_dropped_passes_on_its_wake_and_its_watch() {
     assert_eq!(other.wakes(), 1);
     assert!(other.is_pending());
     advance(SECOND).await;
-    assert_eq!(other.ready(), Some(2));
+    assert_eq!(other.ready(), Ok(2));
     assert_eq!(asleep(&queue), 0);
 }
 
@@ -258,22 +260,22 @@ async fn get_dropped_while_it_waits_takes_no_wake_with_it() {
     assert_eq!(asleep(&queue), 2);
     queue.add(1).unwrap();
     assert_eq!((second.wakes(), third.wakes()), (1, 0));
-    assert_eq!(second.ready(), Some(1));
+    assert_eq!(second.ready(), Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn get_timeout_and_get_deadline_dropped_take_nothing() {
     let queue = queue();
     drop(queue.get_timeout(SECOND));
-    drop(queue.get_deadline(Instant::now()));
+    drop(queue.get_deadline(queue.now()));
     let mut timeout = by_hand(queue.get_timeout(SECOND));
-    let mut deadline = by_hand(queue.get_deadline(Instant::now() + SECOND));
+    let mut deadline = by_hand(queue.get_deadline(queue.now() + SECOND));
     let [mut other] = getters(&queue);
     assert!(timeout.is_pending() && deadline.is_pending());
     queue.add(1).unwrap();
     drop(timeout);
     drop(deadline);
-    assert_eq!((asleep(&queue), other.ready()), (1, Some(1)));
+    assert_eq!((asleep(&queue), other.ready()), (1, Ok(1)));
 }
 
 #[tokio::test]
@@ -305,7 +307,7 @@ async fn next_dropped_ends_its_run_and_takes_no_other_key() {
     queue.add(3).unwrap();
     assert_eq!(next.wakes(), 1);
     drop(next);
-    assert_eq!(queue.get().await.map(finish), Some(3));
+    assert_eq!(queue.get().await.map(finish), Ok(3));
 }
 
 #[tokio::test]
@@ -334,7 +336,7 @@ async fn a_stream_or_its_next_dropped_loses_no_key() {
     assert!(next.is_pending());
     queue.add(1).unwrap();
     assert_eq!((other.wakes(), next.wakes()), (1, 0));
-    assert_eq!(other.ready(), Some(1));
+    assert_eq!(other.ready(), Ok(1));
     queue.add(2).unwrap();
     assert_eq!(next.wakes(), 1);
     drop(next);
@@ -347,7 +349,7 @@ async fn a_stream_or_its_next_dropped_loses_no_key() {
     queue.add(3).unwrap();
     assert_eq!(other.wakes(), 0, "the stream waits, polled or not");
     drop(guards);
-    assert_eq!(other.ready(), Some(3));
+    assert_eq!(other.ready(), Ok(3));
 }
 
 #[tokio::test]
@@ -368,19 +370,19 @@ async fn drains_dropped_leave_the_others_waiting() {
     queue.add(1).unwrap();
     drop(queue.drain());
     assert!(
-        !queue.shutting_down(),
+        !queue.is_shutting_down(),
         "nothing happens before it is polled"
     );
     let mut dropped = by_hand(queue.drain());
-    let mut timed = by_hand(queue.drain_timeout(SECOND));
-    let mut watcher = by_hand(queue.drained());
+    let mut timed = by_hand(timeout(SECOND, queue.drain()));
+    let mut watcher = by_hand(queue.wait_drained());
     let mut other = by_hand(queue.drain());
     assert!(dropped.is_pending() && timed.is_pending());
     assert!(watcher.is_pending() && other.is_pending());
     drop(dropped);
     drop(timed);
     drop(watcher);
-    assert!(queue.shutting_down());
+    assert!(queue.is_shutting_down());
     finish(queue.get().await.unwrap());
     assert_eq!(other.ready(), Drained::Complete);
 }
@@ -401,8 +403,8 @@ async fn run_dropped_requeues_what_was_active() {
     while queue.len() < 2 {
         yield_now().await;
     }
-    assert!(!queue.shutting_down());
-    assert_eq!(queue.get().await.map(finish), Some(1));
+    assert!(!queue.is_shutting_down());
+    assert_eq!(queue.get().await.map(finish), Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -429,25 +431,17 @@ async fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     let guard = queue.get().await.unwrap();
 
     let begin = Instant::now();
-    let added = queue.add_wait_timeout(2, SECOND).await;
-    assert_eq!((added, begin.elapsed()), (Err(Rejected::Full(2)), SECOND));
     let options = AddOptions::new();
-    let added = queue.add_wait_with_timeout(3, options, SECOND).await;
-    assert_eq!(added, Err(Rejected::Full(3)));
-
-    assert!(!queue.wait_idle_timeout(SECOND).await);
-    assert!(!queue.wait_settled_timeout(SECOND).await);
-    assert!(!queue.flush_timeout(&1, SECOND).await);
-    let (was, has_ended) = queue.cancel_and_wait_timeout(&1, SECOND).await;
-    assert!(was.unwrap().active && !has_ended);
-    assert_eq!(begin.elapsed(), 6 * SECOND);
+    let added = queue.add_wait_with(3, options, SECOND).await;
+    assert_eq!(added, Err(Rejected::TimedOut(3)));
+    assert_eq!(begin.elapsed(), SECOND);
+    assert!(timeout(SECOND, queue.wait_idle()).await.is_err());
+    assert!(timeout(SECOND, queue.wait_settled()).await.is_err());
+    assert!(timeout(SECOND, queue.flush(&1)).await.is_err());
+    assert!(timeout(SECOND, queue.cancel_and_wait(&1)).await.is_err());
+    assert_eq!(begin.elapsed(), 5 * SECOND);
 
     guard.success().unwrap();
-    let (was, has_ended) = queue.cancel_and_wait_timeout(&1, SECOND).await;
-    assert!(was.is_none() && has_ended);
-    assert!(queue.wait_settled_timeout(Duration::ZERO).await);
-    assert_eq!(
-        queue.add_wait_timeout(2, Duration::ZERO).await,
-        Ok(Added::Ready)
-    );
+    assert!(timeout(SECOND, queue.wait_settled()).await.is_ok());
+    assert_eq!(queue.add_wait(2).await, Ok(Added::Ready));
 }

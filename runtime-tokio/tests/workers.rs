@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::Lock;
+use requeue_tokio::core::binding::AsShared;
 use requeue_tokio::core::{Metrics, Times};
 use requeue_tokio::{
     Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
@@ -40,7 +40,7 @@ fn queue() -> Keys {
 fn summary(leftovers: &[Leftover<u32>]) -> Vec<(u32, u64, u32)> {
     let mut left: Vec<_> = leftovers
         .iter()
-        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.requeues))
+        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.failures))
         .collect();
     left.sort_unstable();
     left
@@ -79,7 +79,7 @@ async fn run_retries_gives_up_and_survives_panics() {
     assert_eq!(hooks[0], (1, "no".into()));
     assert_eq!(hooks[1], (2, "panicked: never".into()));
     assert!(hooks[2].1.contains("before there is a future"));
-    assert_eq!(queue.num_requeues(&1), 0, "as new");
+    assert_eq!(queue.failures(&1), 0, "as new");
     queue.shut_down();
     assert!(run.await.unwrap().is_empty());
     assert_eq!(runs.load(Ordering::SeqCst), 1 + 3 + 3 + 3);
@@ -91,7 +91,7 @@ async fn run_hands_back_what_it_did_not_do() {
     let queue = queue();
     queue.add_many(0..5, |_| unreachable!());
     queue.add_after(9, 60 * SECOND).unwrap();
-    let workers = Workers::new(1).drain_deadline(2 * SECOND);
+    let workers = Workers::new(1).drain_timeout(2 * SECOND);
     let working = queue.clone();
     let run = queue.run(workers, move |key| {
         let queue = working.clone();
@@ -136,7 +136,7 @@ async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     let run = tokio::spawn(run);
     sleep(SECOND).await;
     stop.cancel();
-    queue.drained().await;
+    queue.wait_drained().await;
     assert_eq!(summary(&run.await.unwrap()), [(9, 56, 0)]);
     assert_eq!(queue.drain().await, Drained::Complete);
 
@@ -205,7 +205,7 @@ async fn the_number_of_workers_changes_while_they_work() {
     assert_eq!(runs.settled().await, 0);
 
     // Idle workers are removed while they sleep, and added again.
-    let asleep = || queue.lock().with(|state| state.queue().asleep());
+    let asleep = || queue.as_shared().look(|queue| queue.asleep());
     assert_eq!(asleep(), 3);
     concurrency.set(1);
     runs.settled().await;
@@ -312,7 +312,7 @@ async fn every_failure_is_reported_with_its_attempt_and_a_retry_that_was_asked_f
     );
     queue.shut_down();
     assert_eq!(run.await.unwrap(), []);
-    assert_eq!([1, 2, 3].map(|key| queue.num_requeues(&key)), [0; 3]);
+    assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [0; 3]);
 }
 
 struct Timed;
@@ -364,7 +364,7 @@ async fn a_run_that_was_never_polled_leaves_its_queue_as_it_was() {
     stop.cancel();
     let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Success) });
     drop(run.shut_down_on(stop));
-    assert!(!queue.shutting_down());
+    assert!(!queue.is_shutting_down());
     assert!(queue.state(&1).unwrap().ready);
 }
 
@@ -522,7 +522,7 @@ async fn workers_that_looked_between_two_equal_numbers_leave() {
     let concurrency = Concurrency::new(2);
     let workers = Workers::new(1).concurrency(&concurrency);
     let mut run = by_hand(queue.run(workers, |_| async { Ok::<_, ()>(Action::Success) }));
-    let asleep = || queue.lock().with(|state| state.queue().asleep());
+    let asleep = || queue.as_shared().look(|queue| queue.asleep());
     assert!(run.is_pending());
     sleep(SECOND).await;
     assert_eq!(asleep(), 2);

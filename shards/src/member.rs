@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use requeue_core::{Priorities, RateLimiter, Storage};
-use requeue_tokio::{AddOptions, Added, Rejected, Shared, WorkQueue};
+use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{AddOptions, Added, Rejected, WorkQueue};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
@@ -131,7 +132,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     pub(crate) async fn join(
         config: Arc<Config<E>>,
@@ -172,7 +173,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`WorkQueue::add`](requeue_core::binding::Shared::add).
+    /// As [`WorkQueue::add`](WorkQueue::add).
     pub fn add(&self, key: K) -> Result<Option<Added>, Rejected<K>> {
         let priority = Some(self.parts.fresh());
         self.add_with(
@@ -189,7 +190,7 @@ where
     ///
     /// # Errors
     ///
-    /// As [`WorkQueue::add_with`](requeue_core::binding::Shared::add_with).
+    /// As [`WorkQueue::add_with`](WorkQueue::add_with).
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Option<Added>, Rejected<K>> {
         if !self.owns(&key) {
             return Ok(None);

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use requeue_tokio::WorkQueue;
+use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::core::{RateLimiter, Storage};
-use requeue_tokio::{Shared, WorkQueue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -157,7 +158,7 @@ impl<E: Engine> Shards<E> {
         K: ShardKey,
         L: RateLimiter + 'static,
         S: Storage + 'static,
-        Shared<K, L, S>: Send + Sync,
+        Shared<TaskHost<K, L, S>>: Send + Sync,
         R: Fn(Taken) -> F + Send + Sync + 'static,
         F: Future<Output = Result<I, X>> + Send + 'static,
         I: IntoIterator<Item = K>,

@@ -102,7 +102,7 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
 /// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
 /// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
 /// is none if `stop` is ready before. `stop` is any future, such as a queue's
-/// [`drained`](crate::binding::Shared::drained). It does not interrupt a run.
+/// [`wait_drained`](crate::binding::Shared::wait_drained). It does not interrupt a run.
 ///
 /// # Cancel safety
 ///

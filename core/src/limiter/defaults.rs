@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::{Bucket, ItemExponentialFailure};
+use crate::{Exponential, TokenBucket};
 
 /// The longest delay of both defaults.
 const MAX: Duration = Duration::from_secs(1000);
@@ -17,7 +17,7 @@ const MAX: Duration = Duration::from_secs(1000);
 /// const NODES: Nodes = Queue::new(default_controller());
 /// assert_eq!(NODES.max_keys(), Some(64));
 /// ```
-pub type DefaultController = (ItemExponentialFailure, Bucket);
+pub type DefaultController = (Exponential, TokenBucket);
 
 /// The type of [`default_item_based`]: exponential per key. It is a short name in the type of a
 /// queue:
@@ -29,7 +29,7 @@ pub type DefaultController = (ItemExponentialFailure, Bucket);
 /// const SENSORS: Sensors = Queue::new(default_item_based());
 /// assert_eq!(SENSORS.max_keys(), Some(16));
 /// ```
-pub type DefaultItemBased = ItemExponentialFailure;
+pub type DefaultItemBased = Exponential;
 
 /// Creates client-go's `DefaultControllerRateLimiter`: 5 ms, doubling up to 1000 s, for each key,
 /// and at most 10 retries per second after a burst of 100 for all keys together.
@@ -49,8 +49,8 @@ pub type DefaultItemBased = ItemExponentialFailure;
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub const fn default_controller() -> DefaultController {
     (
-        ItemExponentialFailure::new(Duration::from_millis(5), MAX),
-        Bucket::new(10.0, 100),
+        Exponential::new(Duration::from_millis(5), MAX),
+        TokenBucket::new(10.0, 100),
     )
 }
 
@@ -69,26 +69,26 @@ pub const fn default_controller() -> DefaultController {
 #[doc(alias = "DefaultItemBasedRateLimiter")]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub const fn default_item_based() -> DefaultItemBased {
-    ItemExponentialFailure::new(Duration::from_millis(1), MAX)
+    Exponential::new(Duration::from_millis(1), MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Instant, ItemFastSlow, NoLimit, RateLimiter, WithMaxWait};
+    use crate::{FastSlow, Instant, NoLimit, RateLimiter, WithMaxWait};
 
     /// Every limiter can be part of a `static`.
     static _IN_A_STATIC: (
         DefaultController,
         WithMaxWait<DefaultItemBased>,
-        ItemFastSlow,
-        Bucket,
+        FastSlow,
+        TokenBucket,
         NoLimit,
     ) = (
         default_controller(),
         WithMaxWait::new(default_item_based(), MAX),
-        ItemFastSlow::new(Duration::ZERO, MAX, 3),
-        Bucket::every(MAX, 1),
+        FastSlow::new(Duration::ZERO, MAX, 3),
+        TokenBucket::every(MAX, 1),
         NoLimit,
     );
 
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_borrowed_limiter_limits() {
-        let mut bucket = Bucket::new(10.0, 1);
+        let mut bucket = TokenBucket::new(10.0, 1);
         let mut first = (&mut bucket, default_item_based());
         let delay = first.when(&mut Default::default(), Instant::EPOCH);
         assert_eq!(delay, Duration::from_millis(1));
@@ -115,6 +115,6 @@ mod tests {
         let delay = RateLimiter::when(&mut second, &mut (), Instant::EPOCH);
         assert_eq!(delay, Duration::from_millis(100));
         let mut third = default_item_based();
-        assert_eq!(RateLimiter::requeues(&&mut third, &7), 7);
+        assert_eq!(RateLimiter::failures(&&mut third, &7), 7);
     }
 }

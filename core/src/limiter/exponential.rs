@@ -30,10 +30,10 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, ItemExponentialFailure, RateLimiter};
+/// use requeue_core::{Instant, Exponential, RateLimiter};
 ///
 /// let mut limiter =
-///     ItemExponentialFailure::new(Duration::from_millis(5), Duration::from_millis(30));
+///     Exponential::new(Duration::from_millis(5), Duration::from_millis(30));
 /// let mut failures = 0;
 /// let mut when = || limiter.when(&mut failures, Instant::EPOCH).as_millis();
 /// assert_eq!([when(), when(), when(), when()], [5, 10, 20, 30]);
@@ -42,14 +42,14 @@ use crate::{Instant, RateLimiter};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
 #[doc(alias = "TypedItemExponentialFailureRateLimiter")]
-pub struct ItemExponentialFailure {
+pub struct Exponential {
     /// Nanoseconds, of which at most 53 bits are significant.
     base: u64,
     /// Nanoseconds.
     max: u64,
 }
 
-impl ItemExponentialFailure {
+impl Exponential {
     /// Creates a limiter whose first delay is `base`, and whose longest is `max`.
     ///
     /// Both are kept in nanoseconds: more than 584 years counts as [`Duration::MAX`], which means
@@ -75,7 +75,7 @@ impl ItemExponentialFailure {
     }
 }
 
-impl RateLimiter for ItemExponentialFailure {
+impl RateLimiter for Exponential {
     type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
@@ -84,12 +84,12 @@ impl RateLimiter for ItemExponentialFailure {
         duration_from_nanos(delay)
     }
 
-    fn requeues(&self, failures: &u32) -> u32 {
+    fn failures(&self, failures: &u32) -> u32 {
         *failures
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
-        *failures = requeues;
+    fn set_failures(&self, failures: &mut u32, count: u32) {
+        *failures = count;
     }
 }
 
@@ -124,30 +124,29 @@ mod tests {
     /// The delay after `failures` earlier failures, in nanoseconds.
     #[track_caller]
     fn delay(base: u64, max: u64, failures: u32) -> u64 {
-        let mut limiter =
-            ItemExponentialFailure::new(duration_from_nanos(base), duration_from_nanos(max));
+        let mut limiter = Exponential::new(duration_from_nanos(base), duration_from_nanos(max));
         let mut record = failures;
         let delay = limiter.when(&mut record, Instant::EPOCH);
-        assert_eq!(limiter.requeues(&record), failures.saturating_add(1));
+        assert_eq!(limiter.failures(&record), failures.saturating_add(1));
         nanos(delay)
     }
 
     #[test]
     fn item_exponential_failure_rate_limiter() {
-        let mut limiter = ItemExponentialFailure::new(MILLISECOND, SECOND);
+        let mut limiter = Exponential::new(MILLISECOND, SECOND);
         let (mut one, mut two) = (0, 0);
         for expected in [1, 2, 4, 8, 16] {
             let delay = limiter.when(&mut one, Instant::EPOCH);
             assert_eq!(delay, Duration::from_millis(expected));
         }
-        assert_eq!(limiter.requeues(&one), 5);
+        assert_eq!(limiter.failures(&one), 5);
 
         assert_eq!(limiter.when(&mut two, Instant::EPOCH), MILLISECOND);
         assert_eq!(limiter.when(&mut two, Instant::EPOCH), MILLISECOND * 2);
-        assert_eq!(limiter.requeues(&two), 2);
+        assert_eq!(limiter.failures(&two), 2);
 
         one = Default::default();
-        assert_eq!(limiter.requeues(&one), 0);
+        assert_eq!(limiter.failures(&one), 0);
         assert_eq!(limiter.when(&mut one, Instant::EPOCH), MILLISECOND);
     }
 
@@ -238,9 +237,9 @@ mod tests {
 
     #[test]
     fn never_stays_never() {
-        let mut limiter = ItemExponentialFailure::new(Duration::MAX, Duration::MAX);
+        let mut limiter = Exponential::new(Duration::MAX, Duration::MAX);
         assert_eq!(limiter.when(&mut 0, Instant::EPOCH), Duration::MAX);
-        let mut limiter = ItemExponentialFailure::new(SECOND, Duration::MAX);
+        let mut limiter = Exponential::new(SECOND, Duration::MAX);
         assert_eq!(limiter.when(&mut 100, Instant::EPOCH), Duration::MAX);
         assert_eq!(limiter.when(&mut 0, Instant::EPOCH), SECOND);
     }

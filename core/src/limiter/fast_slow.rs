@@ -17,9 +17,9 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, ItemFastSlow, RateLimiter};
+/// use requeue_core::{Instant, FastSlow, RateLimiter};
 ///
-/// let mut limiter = ItemFastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 2);
+/// let mut limiter = FastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 2);
 /// let mut failures = 0;
 /// let mut when = || limiter.when(&mut failures, Instant::EPOCH).as_millis();
 /// assert_eq!([when(), when(), when()], [5, 5, 10_000]);
@@ -28,13 +28,13 @@ use crate::{Instant, RateLimiter};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[doc(alias = "ItemFastSlowRateLimiter")]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
-pub struct ItemFastSlow {
+pub struct FastSlow {
     fast: Duration,
     slow: Duration,
     max_fast_attempts: u32,
 }
 
-impl ItemFastSlow {
+impl FastSlow {
     /// Creates a limiter that delays the first `max_fast_attempts` retries of a key by `fast`, and
     /// all later ones by `slow`.
     pub const fn new(fast: Duration, slow: Duration, max_fast_attempts: u32) -> Self {
@@ -46,7 +46,7 @@ impl ItemFastSlow {
     }
 }
 
-impl RateLimiter for ItemFastSlow {
+impl RateLimiter for FastSlow {
     type Record = u32;
 
     fn when(&mut self, failures: &mut u32, _now: Instant) -> Duration {
@@ -58,12 +58,12 @@ impl RateLimiter for ItemFastSlow {
         }
     }
 
-    fn requeues(&self, failures: &u32) -> u32 {
+    fn failures(&self, failures: &u32) -> u32 {
         *failures
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
-        *failures = requeues;
+    fn set_failures(&self, failures: &mut u32, count: u32) {
+        *failures = count;
     }
 }
 
@@ -78,35 +78,35 @@ mod tests {
 
     #[test]
     fn item_fast_slow_rate_limiter() {
-        let mut limiter = ItemFastSlow::new(FAST, SLOW, 3);
+        let mut limiter = FastSlow::new(FAST, SLOW, 3);
         let (mut one, mut two) = (0, 0);
         for expected in [FAST, FAST, FAST, SLOW, SLOW] {
             assert_eq!(limiter.when(&mut one, Instant::EPOCH), expected);
         }
-        assert_eq!(limiter.requeues(&one), 5);
+        assert_eq!(limiter.failures(&one), 5);
 
         assert_eq!(limiter.when(&mut two, Instant::EPOCH), FAST);
         assert_eq!(limiter.when(&mut two, Instant::EPOCH), FAST);
-        assert_eq!(limiter.requeues(&two), 2);
+        assert_eq!(limiter.failures(&two), 2);
 
         one = Default::default();
-        assert_eq!(limiter.requeues(&one), 0);
+        assert_eq!(limiter.failures(&one), 0);
         assert_eq!(limiter.when(&mut one, Instant::EPOCH), FAST);
     }
 
     #[test]
     fn no_fast_attempts_is_slow_from_the_start() {
-        let mut limiter = ItemFastSlow::new(FAST, SLOW, 0);
+        let mut limiter = FastSlow::new(FAST, SLOW, 0);
         assert_eq!(limiter.when(&mut 0, Instant::EPOCH), SLOW);
     }
 
     #[test]
     fn the_count_of_failures_saturates() {
-        let mut limiter = ItemFastSlow::new(FAST, SLOW, u32::MAX - 1);
+        let mut limiter = FastSlow::new(FAST, SLOW, u32::MAX - 1);
         let mut failures = u32::MAX - 2;
         assert_eq!(limiter.when(&mut failures, Instant::EPOCH), FAST);
         assert_eq!(limiter.when(&mut failures, Instant::EPOCH), SLOW);
         assert_eq!(limiter.when(&mut failures, Instant::EPOCH), SLOW);
-        assert_eq!(limiter.requeues(&failures), u32::MAX);
+        assert_eq!(limiter.failures(&failures), u32::MAX);
     }
 }

@@ -115,12 +115,12 @@ impl<L: RateLimiter, R: Rng> RateLimiter for WithJitter<L, R> {
         Duration::from_nanos(kept + up_to(longest - kept, &mut self.rng))
     }
 
-    fn requeues(&self, record: &L::Record) -> u32 {
-        self.inner.requeues(record)
+    fn failures(&self, record: &L::Record) -> u32 {
+        self.inner.failures(record)
     }
 
-    fn set_requeues(&self, record: &mut L::Record, requeues: u32) {
-        self.inner.set_requeues(record, requeues);
+    fn set_failures(&self, record: &mut L::Record, count: u32) {
+        self.inner.set_failures(record, count);
     }
 }
 
@@ -150,11 +150,11 @@ mod tests {
             self.0
         }
 
-        fn requeues(&self, (): &()) -> u32 {
+        fn failures(&self, (): &()) -> u32 {
             7
         }
 
-        fn set_requeues(&self, (): &mut (), _: u32) {}
+        fn set_failures(&self, (): &mut (), _: u32) {}
     }
 
     /// splitmix64, from a seed.
@@ -218,7 +218,7 @@ mod tests {
         for inner in [Duration::MAX, Duration::from_nanos(u64::MAX)] {
             let mut limiter = WithJitter::full(Always(inner), NoJitter);
             assert_eq!(limiter.when(&mut (), Instant::EPOCH), Duration::MAX);
-            assert_eq!(limiter.requeues(&()), 7);
+            assert_eq!(limiter.failures(&()), 7);
         }
     }
 

@@ -15,11 +15,11 @@ impl RateLimiter for () {
         Duration::ZERO
     }
 
-    fn requeues(&self, (): &()) -> u32 {
+    fn failures(&self, (): &()) -> u32 {
         0
     }
 
-    fn set_requeues(&self, (): &mut (), _: u32) {}
+    fn set_failures(&self, (): &mut (), _: u32) {}
 }
 
 macro_rules! max_of {
@@ -34,14 +34,14 @@ macro_rules! max_of {
                 longest
             }
 
-            fn requeues(&self, record: &Self::Record) -> u32 {
+            fn failures(&self, record: &Self::Record) -> u32 {
                 let mut most = 0;
-                $(most = most.max(self.$index.requeues(&record.$index));)+
+                $(most = most.max(self.$index.failures(&record.$index));)+
                 most
             }
 
-            fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
-                $(self.$index.set_requeues(&mut record.$index, requeues);)+
+            fn set_failures(&self, record: &mut Self::Record, count: u32) {
+                $(self.$index.set_failures(&mut record.$index, count);)+
             }
         }
     };
@@ -61,7 +61,7 @@ mod tests {
     //! The case named after client-go re-expresses util/workqueue/default_rate_limiters_test.go.
 
     use super::*;
-    use crate::{Bucket, ItemExponentialFailure, ItemFastSlow};
+    use crate::{Exponential, FastSlow, TokenBucket};
 
     const fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -70,28 +70,28 @@ mod tests {
     #[test]
     fn max_of_rate_limiter() {
         let mut limiter = (
-            ItemFastSlow::new(millis(5), millis(3000), 3),
-            ItemExponentialFailure::new(millis(1), millis(1000)),
+            FastSlow::new(millis(5), millis(3000), 3),
+            Exponential::new(millis(1), millis(1000)),
         );
         let (mut one, mut two) = Default::default();
         for expected in [5, 5, 5, 3000, 3000] {
             assert_eq!(limiter.when(&mut one, Instant::EPOCH), millis(expected));
         }
-        assert_eq!(limiter.requeues(&one), 5);
+        assert_eq!(limiter.failures(&one), 5);
 
         assert_eq!(limiter.when(&mut two, Instant::EPOCH), millis(5));
         assert_eq!(limiter.when(&mut two, Instant::EPOCH), millis(5));
-        assert_eq!(limiter.requeues(&two), 2);
+        assert_eq!(limiter.failures(&two), 2);
 
         one = Default::default();
-        assert_eq!(limiter.requeues(&one), 0);
+        assert_eq!(limiter.failures(&one), 0);
         assert_eq!(limiter.when(&mut one, Instant::EPOCH), millis(5));
     }
 
     #[test]
     fn the_limiter_that_loses_is_charged() {
-        let slow = ItemFastSlow::new(millis(500), millis(0), 2);
-        let mut limiter = (slow, Bucket::new(10.0, 1));
+        let slow = FastSlow::new(millis(500), millis(0), 2);
+        let mut limiter = (slow, TokenBucket::new(10.0, 1));
         let mut record = Default::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(500));
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(500));
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn no_limiter_is_no_delay() {
         assert_eq!(().when(&mut (), Instant::EPOCH), Duration::ZERO);
-        assert_eq!(().requeues(&()), 0);
+        assert_eq!(().failures(&()), 0);
     }
 
     #[test]
     fn eight_limiters_and_nests_of_them() {
-        let step = |base| ItemExponentialFailure::new(millis(base), Duration::MAX);
+        let step = |base| Exponential::new(millis(base), Duration::MAX);
         let eight = (
             step(1),
             step(2),
@@ -117,10 +117,10 @@ mod tests {
             step(7),
             (),
         );
-        let mut limiter = ((eight,), ((), Bucket::unlimited()));
+        let mut limiter = ((eight,), ((), TokenBucket::unlimited()));
         let mut record = Default::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(9));
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), millis(18));
-        assert_eq!(limiter.requeues(&record), 2);
+        assert_eq!(limiter.failures(&record), 2);
     }
 }

@@ -17,9 +17,9 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Bucket, Instant, RateLimiter, WithMaxWait};
+/// use requeue_core::{TokenBucket, Instant, RateLimiter, WithMaxWait};
 ///
-/// let mut limiter = WithMaxWait::new(Bucket::new(1.0, 1), Duration::from_secs(2));
+/// let mut limiter = WithMaxWait::new(TokenBucket::new(1.0, 1), Duration::from_secs(2));
 /// let mut when = || limiter.when(&mut (), Instant::EPOCH).as_secs();
 /// assert_eq!([when(), when(), when(), when()], [0, 1, 2, 2]);
 /// ```
@@ -46,12 +46,12 @@ impl<L: RateLimiter> RateLimiter for WithMaxWait<L> {
         self.inner.when(record, now).min(self.max)
     }
 
-    fn requeues(&self, record: &L::Record) -> u32 {
-        self.inner.requeues(record)
+    fn failures(&self, record: &L::Record) -> u32 {
+        self.inner.failures(record)
     }
 
-    fn set_requeues(&self, record: &mut L::Record, requeues: u32) {
-        self.inner.set_requeues(record, requeues);
+    fn set_failures(&self, record: &mut L::Record, count: u32) {
+        self.inner.set_failures(record, count);
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     //! The case named after client-go re-expresses util/workqueue/default_rate_limiters_test.go.
 
     use super::*;
-    use crate::{Bucket, ItemExponentialFailure};
+    use crate::{Exponential, TokenBucket};
 
     /// One delay for the first `threshold` calls, for any key, and another for the rest.
     struct Step {
@@ -82,11 +82,11 @@ mod tests {
             }
         }
 
-        fn requeues(&self, (): &()) -> u32 {
+        fn failures(&self, (): &()) -> u32 {
             0
         }
 
-        fn set_requeues(&self, (): &mut (), _: u32) {}
+        fn set_failures(&self, (): &mut (), _: u32) {}
     }
 
     #[test]
@@ -111,18 +111,17 @@ mod tests {
     #[test]
     fn failures_count_past_the_limit() {
         let second = Duration::from_secs(1);
-        let mut limiter =
-            WithMaxWait::new(ItemExponentialFailure::new(second, second * 100), second);
+        let mut limiter = WithMaxWait::new(Exponential::new(second, second * 100), second);
         let mut failures = 0;
         for _ in 0..5 {
             assert_eq!(limiter.when(&mut failures, Instant::EPOCH), second);
         }
-        assert_eq!(limiter.requeues(&failures), 5);
+        assert_eq!(limiter.failures(&failures), 5);
     }
 
     #[test]
     fn shortens_the_infinite_delay() {
-        let mut limiter = WithMaxWait::new(Bucket::new(0.0, 0), Duration::from_secs(3));
+        let mut limiter = WithMaxWait::new(TokenBucket::new(0.0, 0), Duration::from_secs(3));
         let delay = limiter.when(&mut (), Instant::EPOCH);
         assert_eq!(delay, Duration::from_secs(3));
     }

@@ -20,7 +20,7 @@ use crate::{Instant, RateLimiter};
 /// use requeue_core::{Instant, NoLimit, RateLimiter};
 ///
 /// assert_eq!(NoLimit.when(&mut (), Instant::EPOCH), Duration::ZERO);
-/// assert_eq!(NoLimit.requeues(&()), 0);
+/// assert_eq!(NoLimit.failures(&()), 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -33,9 +33,9 @@ impl RateLimiter for NoLimit {
         Duration::ZERO
     }
 
-    fn requeues(&self, (): &()) -> u32 {
+    fn failures(&self, (): &()) -> u32 {
         0
     }
 
-    fn set_requeues(&self, (): &mut (), _: u32) {}
+    fn set_failures(&self, (): &mut (), _: u32) {}
 }

@@ -12,7 +12,7 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 ///
 /// Every call takes one token. If none is left, it takes a future one, and the delay is the time
 /// until the bucket has earned it: delays queue up, whichever key they belong to. The bucket keeps
-/// no record of a single key, so its [`requeues`](RateLimiter::requeues) is always zero, and to
+/// no record of a single key, so its [`failures`](RateLimiter::failures) is always zero, and to
 /// forget a key returns no token.
 ///
 /// client-go's `BucketRateLimiter`, which is `Reserve` of `golang.org/x/time/rate`. The arithmetic
@@ -20,9 +20,9 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 ///
 /// | parameters | delay |
 /// |---|---|
-/// | rate [`Bucket::UNLIMITED_RATE`] or above | zero, for any burst |
-/// | burst 0 | [`Bucket::INFINITE_DELAY`], and nothing is charged |
-/// | rate 0 | zero for the first `burst` calls, then [`Bucket::INFINITE_DELAY`] |
+/// | rate [`TokenBucket::UNLIMITED_RATE`] or above | zero, for any burst |
+/// | burst 0 | [`TokenBucket::INFINITE_DELAY`], and nothing is charged |
+/// | rate 0 | zero for the first `burst` calls, then [`TokenBucket::INFINITE_DELAY`] |
 /// | a rate that is negative or not a number | as rate 0 |
 ///
 /// If the clock goes backwards, nothing is earned, and the bucket follows it: the same time is
@@ -37,9 +37,9 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Bucket, Instant, RateLimiter};
+/// use requeue_core::{TokenBucket, Instant, RateLimiter};
 ///
-/// let mut bucket = Bucket::new(10.0, 2);
+/// let mut bucket = TokenBucket::new(10.0, 2);
 /// let mut when = |now| bucket.when(&mut (), Instant::from_nanos(now)).as_millis();
 /// assert_eq!([when(0), when(0)], [0, 0]);
 /// assert_eq!([when(0), when(0)], [100, 200]);
@@ -50,8 +50,8 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[doc(alias = "BucketRateLimiter")]
 #[doc(alias = "TypedBucketRateLimiter")]
-pub struct Bucket {
-    /// Tokens per second: not NaN, not negative, at most [`Bucket::UNLIMITED_RATE`].
+pub struct TokenBucket {
+    /// Tokens per second: not NaN, not negative, at most [`TokenBucket::UNLIMITED_RATE`].
     rate: f64,
     burst: u32,
     /// Tokens at time `last`. Negative while future tokens are borrowed.
@@ -60,7 +60,7 @@ pub struct Bucket {
     last: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// The rate that limits nothing: `rate.Inf` of x/time/rate.
     pub const UNLIMITED_RATE: f64 = f64::MAX;
 
@@ -73,10 +73,10 @@ impl Bucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Bucket, Instant, RateLimiter, WithMaxWait};
+    /// use requeue_core::{TokenBucket, Instant, RateLimiter, WithMaxWait};
     ///
-    /// let mut closed = Bucket::new(10.0, 0);
-    /// assert_eq!(closed.when(&mut (), Instant::EPOCH), Bucket::INFINITE_DELAY);
+    /// let mut closed = TokenBucket::new(10.0, 0);
+    /// assert_eq!(closed.when(&mut (), Instant::EPOCH), TokenBucket::INFINITE_DELAY);
     /// let mut shortened = WithMaxWait::new(closed, Duration::from_secs(60));
     /// assert_eq!(shortened.when(&mut (), Instant::EPOCH), Duration::from_secs(60));
     /// ```
@@ -109,9 +109,9 @@ impl Bucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Bucket, Instant, RateLimiter};
+    /// use requeue_core::{TokenBucket, Instant, RateLimiter};
     ///
-    /// let mut bucket = Bucket::every(Duration::from_millis(250), 1);
+    /// let mut bucket = TokenBucket::every(Duration::from_millis(250), 1);
     /// assert_eq!(bucket.when(&mut (), Instant::EPOCH), Duration::ZERO);
     /// assert_eq!(bucket.when(&mut (), Instant::EPOCH), Duration::from_millis(250));
     /// ```
@@ -129,9 +129,9 @@ impl Bucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Bucket, Instant, RateLimiter};
+    /// use requeue_core::{TokenBucket, Instant, RateLimiter};
     ///
-    /// assert_eq!(Bucket::unlimited().when(&mut (), Instant::EPOCH), Duration::ZERO);
+    /// assert_eq!(TokenBucket::unlimited().when(&mut (), Instant::EPOCH), Duration::ZERO);
     /// ```
     pub const fn unlimited() -> Self {
         Self::new(Self::UNLIMITED_RATE, 0)
@@ -186,7 +186,7 @@ impl Bucket {
     }
 }
 
-impl RateLimiter for Bucket {
+impl RateLimiter for TokenBucket {
     type Record = ();
 
     fn when(&mut self, (): &mut (), now: Instant) -> Duration {
@@ -205,11 +205,11 @@ impl RateLimiter for Bucket {
         }
     }
 
-    fn requeues(&self, (): &()) -> u32 {
+    fn failures(&self, (): &()) -> u32 {
         0
     }
 
-    fn set_requeues(&self, (): &mut (), _: u32) {}
+    fn set_failures(&self, (): &mut (), _: u32) {}
 }
 
 /// Nanoseconds as seconds, rounded as by Go's `Duration.Seconds`: in two parts.
@@ -229,15 +229,15 @@ mod tests {
     const INFINITE: u64 = i64::MAX as u64;
 
     /// The delay at `millis`, in nanoseconds.
-    fn when(bucket: &mut Bucket, millis: u64) -> u64 {
+    fn when(bucket: &mut TokenBucket, millis: u64) -> u64 {
         let delay = bucket.when(&mut (), Instant::from_nanos(millis * MILLISECOND));
-        assert_eq!(bucket.requeues(&()), 0);
+        assert_eq!(bucket.failures(&()), 0);
         nanos(delay)
     }
 
     #[test]
     fn a_full_bucket_is_a_burst_and_then_the_rate() {
-        let mut bucket = Bucket::new(1000.0, 3);
+        let mut bucket = TokenBucket::new(1000.0, 3);
         for expected in [0, 0, 0, 1, 2, 3] {
             assert_eq!(when(&mut bucket, 0), expected * MILLISECOND);
         }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn rate_zero_gives_the_burst_and_nothing_else() {
         for rate in [0.0, -0.0, -7.0, f64::NEG_INFINITY, f64::NAN] {
-            let mut bucket = Bucket::new(rate, 2);
+            let mut bucket = TokenBucket::new(rate, 2);
             assert_eq!(when(&mut bucket, 0), 0);
             assert_eq!(when(&mut bucket, 0), 0);
             assert_eq!(when(&mut bucket, 0), INFINITE);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn burst_zero_gives_nothing() {
-        let mut bucket = Bucket::new(1000.0, 0);
+        let mut bucket = TokenBucket::new(1000.0, 0);
         assert_eq!(when(&mut bucket, 0), INFINITE);
         assert_eq!(when(&mut bucket, 1_000_000), INFINITE);
     }
@@ -269,36 +269,36 @@ mod tests {
     fn an_unlimited_rate_ignores_the_burst() {
         for rate in [f64::MAX, f64::INFINITY] {
             for burst in [0, 1, u32::MAX] {
-                let mut bucket = Bucket::new(rate, burst);
+                let mut bucket = TokenBucket::new(rate, burst);
                 for millis in [0, 5, 3] {
                     assert_eq!(when(&mut bucket, millis), 0);
                 }
             }
         }
-        assert_eq!(when(&mut Bucket::unlimited(), 0), 0);
-        assert_eq!(when(&mut Bucket::every(Duration::ZERO, 0), 0), 0);
+        assert_eq!(when(&mut TokenBucket::unlimited(), 0), 0);
+        assert_eq!(when(&mut TokenBucket::every(Duration::ZERO, 0), 0), 0);
     }
 
     #[test]
     fn a_wait_beyond_go_is_the_infinite_delay() {
-        let mut bucket = Bucket::new(1e-12, 1);
+        let mut bucket = TokenBucket::new(1e-12, 1);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), INFINITE);
-        let mut bucket = Bucket::new(f64::MIN_POSITIVE, 1);
+        let mut bucket = TokenBucket::new(f64::MIN_POSITIVE, 1);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), INFINITE);
-        let mut bucket = Bucket::every(Duration::MAX, 1);
+        let mut bucket = TokenBucket::every(Duration::MAX, 1);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), INFINITE);
     }
 
     #[test]
     fn the_longest_idle_time_fills_the_bucket_and_no_more() {
-        let mut bucket = Bucket::new(1e308, 1);
+        let mut bucket = TokenBucket::new(1e308, 1);
         assert_eq!(when(&mut bucket, 0), 0);
         let end = Instant::NEVER;
         assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
-        let mut bucket = Bucket::new(1.0, 2);
+        let mut bucket = TokenBucket::new(1.0, 2);
         assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
         assert_eq!(bucket.when(&mut (), end), Duration::ZERO);
         assert_eq!(bucket.when(&mut (), end), Duration::from_secs(1));
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn an_idle_time_beyond_go_is_cut() {
-        let mut bucket = Bucket::new(1e-10, 2);
+        let mut bucket = TokenBucket::new(1e-10, 2);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), 0);
         // 584 years would earn 1.8 tokens; the 292 that Go can count earn 0.9.
@@ -316,12 +316,12 @@ mod tests {
     #[test]
     fn rounds_as_go_does() {
         // Quotient first: 1 token / 1e-9 per second is not quite 1e9 seconds.
-        let mut bucket = Bucket::new(1e-9, 1);
+        let mut bucket = TokenBucket::new(1e-9, 1);
         assert_eq!(when(&mut bucket, 0), 0);
         assert_eq!(when(&mut bucket, 0), 999_999_999_999_999_872);
 
         // Seconds in two parts: a single quotient would leave 108 ns to wait.
-        let mut bucket = Bucket::new(10.0, 1);
+        let mut bucket = TokenBucket::new(10.0, 1);
         for borrowed in 0..20 {
             assert_eq!(when(&mut bucket, 0), borrowed * 100 * MILLISECOND);
         }
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn limiter_jump_backwards() {
-        let mut bucket = Bucket::new(10.0, 3);
+        let mut bucket = TokenBucket::new(10.0, 3);
         assert_eq!(when(&mut bucket, 100), 0);
         // Back to the start: two tokens are still left.
         assert_eq!(when(&mut bucket, 0), 0);

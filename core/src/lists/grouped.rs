@@ -26,8 +26,9 @@ mod lifetime;
 mod limits;
 mod turns;
 
+pub use limits::GroupControl;
+pub(crate) use limits::Rate;
 use limits::Share;
-pub(crate) use limits::{GroupControl, Rate};
 pub use limits::{GroupLimits, GroupState};
 
 /// What the lists of groups are stored in.

@@ -147,7 +147,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// assert_eq!(fail("node-7"), Duration::from_millis(1));
     /// assert_eq!(fail("node-7"), Duration::from_millis(2));
     /// assert_eq!(fail("node-8"), Duration::from_millis(1), "each key has its own count");
-    /// assert_eq!(queue.num_requeues(&"node-7"), 2);
+    /// assert_eq!(queue.failures(&"node-7"), 2);
     /// ```
     #[doc(alias = "AddRateLimited")]
     pub fn add_rate_limited(&mut self, key: K) -> Result<Scheduled, Rejected<K>> {
@@ -210,7 +210,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// Forgets the failures of a key in any state. A pending delay stays. O(1).
     ///
     /// Returns how many failures were forgotten: zero for a key that the queue does not hold. What
-    /// the limiter keeps for all keys together, such as the tokens of a [`Bucket`](crate::Bucket),
+    /// the limiter keeps for all keys together, such as the tokens of a [`TokenBucket`](crate::TokenBucket),
     /// is not restored.
     ///
     /// # Examples
@@ -222,7 +222,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
     /// let _ = queue.at(now).add_rate_limited("node-7");
     /// assert_eq!(queue.at(now).forget(&"node-7"), 1);
-    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// assert_eq!(queue.failures(&"node-7"), 0);
     /// assert!(queue.contains(&"node-7"), "it runs all the same");
     /// ```
     #[doc(alias = "Forget")]
@@ -235,13 +235,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         let Located::Found(id) = queue.slots.locate(key) else {
             return 0;
         };
-        let requeues = queue.requeues(id);
+        let failures = queue.failures_of(id);
         if queue.is_record_only(id) {
             queue.drop_record(id);
         } else {
             queue.forget(id);
         }
-        requeues
+        failures
     }
 
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
@@ -355,16 +355,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         let Leftover {
             key,
             left,
-            requeues,
+            failures,
             priority,
         } = leftover;
-        match queue.slot_with_failures(key, requeues, *now, spare) {
+        match queue.slot_with_failures(key, failures, *now, spare) {
             Ok(id) if left.is_zero() => Ok(queue.mark(id, *now, priority)),
             Ok(id) => Ok(queue.schedule(id, *now + left, *now, priority)),
             Err(key) => Err(Rejected::Full(Leftover {
                 key,
                 left,
-                requeues,
+                failures,
                 priority,
             })),
         }
@@ -607,7 +607,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 }
 
 /// What became of the key, and the key that made way for it.
-pub(crate) type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
+type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
 impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest

@@ -36,7 +36,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// queue.at(now).shut_down();
-    /// assert!(queue.shutting_down());
+    /// assert!(queue.is_shutting_down());
     /// assert_eq!(queue.at(now).add("node-8"), Err(Rejected::Closed("node-8")));
     ///
     /// // What was ready is still handed out.
@@ -261,7 +261,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L
     fn leftover(&self, id: SlotId, priority: u8) -> Option<Leftover<K>> {
         let slot = self.slots.slot(id)?;
         let mut leftover = Leftover::new(slot.key.clone());
-        leftover.requeues = self.limiter.requeues(&slot.meta.record);
+        leftover.failures = self.limiter.failures(&slot.meta.record);
         leftover.priority = priority;
         Some(leftover)
     }

@@ -182,7 +182,7 @@ const fn at_least_one(keys: u8) -> NonZeroU8 {
 }
 
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
     /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
     ///
     /// Makes no room for delays, whose memory grows when there are any. Does nothing with
@@ -199,13 +199,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let listed = ["node-7", "node-8", "node-9"];
     /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
-    /// queue.reserve(listed.len());
+    /// queue.at(Instant::EPOCH).reserve(listed.len());
     /// let _ = queue.at(Instant::EPOCH).add_many(listed, |_| {});
-    /// assert_eq!(queue.held_len(), 3);
+    /// assert_eq!(queue.total(), 3);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
-        self.slots.reserve(additional);
-        self.lists.reserve(additional);
+        self.queue.slots.reserve(additional);
+        self.queue.lists.reserve(additional);
     }
 }
 
@@ -281,7 +281,7 @@ mod growable {
         /// for node in 0..1000 {
         ///     queue.at(Instant::EPOCH).add(format!("node-{node}")).unwrap();
         /// }
-        /// assert_eq!(queue.held_len(), 1000);
+        /// assert_eq!(queue.total(), 1000);
         /// ```
         pub fn growable(limiter: L) -> Self {
             Self::with_capacity(limiter, 0)
@@ -302,7 +302,7 @@ mod growable {
         ///
         /// // A cluster of 5,000 nodes is listed without growing the queue.
         /// let queue: Queue<u32, Growable, _> = Queue::with_capacity(default_item_based(), 5_000);
-        /// assert_eq!(queue.held_len(), 0);
+        /// assert_eq!(queue.total(), 0);
         /// ```
         pub fn with_capacity(limiter: L, keys: usize) -> Self {
             let hasher = RandomState::default();
@@ -421,8 +421,8 @@ mod growable {
         ///     let again = queue.at(Instant::from_nanos(2_000_000)).try_get().unwrap();
         ///     let _ = queue.at(now).release(again.ticket);
         /// }
-        /// assert_eq!(queue.num_requeues(&0), 0, "the oldest record is discarded");
-        /// assert_eq!(queue.num_requeues(&2), 1);
+        /// assert_eq!(queue.failures(&0), 0, "the oldest record is discarded");
+        /// assert_eq!(queue.failures(&2), 1);
         /// ```
         pub fn limit_failure_records(&mut self, keys: usize) {
             self.failure_records_max = keys;
@@ -461,7 +461,7 @@ mod growable {
         /// let mut queue: Queue<&str, Growable, _> = Queue::growable(NoLimit);
         /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
         /// queue.at(now).limit_keys(2);
-        /// assert_eq!((queue.max_keys(), queue.held_len()), (Some(2), 3));
+        /// assert_eq!((queue.max_keys(), queue.total()), (Some(2), 3));
         /// assert_eq!(queue.at(now).add("node-1"), Err(Rejected::Full("node-1")));
         ///
         /// queue.at(now).limit_keys(4);

@@ -187,7 +187,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.at(later).try_get().unwrap();
     /// assert_eq!(queue.at(later).release(work.ticket), Ok(()));
-    /// assert_eq!(queue.num_requeues(&"node-7"), 1, "its failure stays on record");
+    /// assert_eq!(queue.failures(&"node-7"), 1, "its failure stays on record");
     /// ```
     #[doc(alias = "Done")]
     pub fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
@@ -508,7 +508,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
         let delay = match action {
             Action::Release | Action::Success => return None,
-            Action::RequeueAfter(delay) | Action::RetryAfter(delay) => delay,
+            Action::RequeueAfter(delay) | Action::Snooze(delay) => delay,
             Action::Retry => self.charge_slot(id, now),
         };
         let level = self.levels(id).running();

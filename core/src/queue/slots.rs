@@ -132,16 +132,16 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     pub(super) fn slot_with_failures(
         &mut self,
         key: K,
-        requeues: u32,
+        failures: u32,
         now: Instant,
         spare: &mut Option<K>,
     ) -> Result<SlotId, K> {
         match self.locate(&key, now) {
             Located::Found(id) => {
-                if self.requeues(id) < requeues
+                if self.failures_of(id) < failures
                     && let Some(slot) = self.slots.slot_mut(id)
                 {
-                    self.limiter.set_requeues(&mut slot.meta.record, requeues);
+                    self.limiter.set_failures(&mut slot.meta.record, failures);
                 }
                 *spare = Some(key);
                 Ok(id)
@@ -151,7 +151,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
                     return Err(key);
                 };
                 let mut meta = Meta::<S, L, M>::default();
-                self.limiter.set_requeues(&mut meta.record, requeues);
+                self.limiter.set_failures(&mut meta.record, failures);
                 Ok(self.claim(room, place, key, meta, Phase::Idle))
             }
         }
@@ -233,10 +233,10 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         self.is_idle_slot(id) && !self.delays.has(id)
     }
 
-    pub(super) fn requeues(&self, id: SlotId) -> u32 {
+    pub(super) fn failures_of(&self, id: SlotId) -> u32 {
         self.slots
             .slot(id)
-            .map_or(0, |slot| self.limiter.requeues(&slot.meta.record))
+            .map_or(0, |slot| self.limiter.failures(&slot.meta.record))
     }
 
     /// Discards the oldest failure record. Returns the freed slot.

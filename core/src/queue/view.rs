@@ -35,7 +35,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// assert_eq!(queue.at(now).len(), 2);
     /// assert_eq!((queue.active_len(), queue.delayed_len()), (1, 1));
-    /// assert_eq!(queue.held_len(), 4);
+    /// assert_eq!(queue.total(), 4);
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&mut self) -> usize {
@@ -132,7 +132,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             dirty: slot.phase.is_active() && slot.phase.is_queued(),
             cancelled: slot.phase.is_cancelled(),
             due: self.delays.due(id),
-            requeues: self.limiter.requeues(&slot.meta.record),
+            failures: self.limiter.failures(&slot.meta.record),
             priority: match slot.phase {
                 phase if phase.is_queued() => slot.meta.levels.queued(),
                 phase if phase.is_active() => slot.meta.levels.running(),
@@ -186,19 +186,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// }
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.at(later).try_get().unwrap();
-    /// if queue.num_requeues(&work.key) >= 3 {
+    /// if queue.failures(&work.key) >= 3 {
     ///     let _ = queue.at(later).finish(work.ticket, Action::Success);
     /// }
-    /// assert_eq!(queue.num_requeues(&"node-7"), 0);
+    /// assert_eq!(queue.failures(&"node-7"), 0);
     /// ```
     #[doc(alias = "NumRequeues")]
-    pub fn num_requeues<B>(&self, key: &B) -> u32
+    pub fn failures<B>(&self, key: &B) -> u32
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
         match self.slots.locate(key) {
-            Located::Found(id) => self.requeues(id),
+            Located::Found(id) => self.failures_of(id),
             Located::Absent(_) => 0,
         }
     }
@@ -219,7 +219,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
 
     /// Returns the number of keys that the queue holds: ready, active, delayed, or held for their
     /// failures alone. O(1). [`len`](crate::Session::len) has an example.
-    pub fn held_len(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.slots.len()
     }
 
@@ -326,7 +326,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Returns whether the queue has been shut down. O(1). [`shut_down`](crate::Session::shut_down)
     /// has an example.
     #[doc(alias = "ShuttingDown")]
-    pub fn shutting_down(&self) -> bool {
+    pub fn is_shutting_down(&self) -> bool {
         self.closed
     }
 

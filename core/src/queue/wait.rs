@@ -12,7 +12,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, Next, Rejected, Scheduled, Wake};
+use crate::outcome::{Added, Next, Rejected, Scheduled, WaitError, Wake};
 use crate::sleepers::Getter;
 use crate::storage::{Located, Slots, Storage};
 
@@ -254,7 +254,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let _ = queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).close(), Wake::ROOM);
     /// assert_eq!(queue.at(now).poll_add(&mut adding, &mut getter), Next::Work(()));
-    /// assert!(adding.into_result().is_ok());
+    /// assert!(adding.into_result(Ok(())).is_ok());
     /// assert!(queue.contains(&"node-8"));
     /// ```
     pub fn poll_add(&mut self, adding: &mut Adding<K>, getter: &mut Getter) -> Next<()> {
@@ -431,13 +431,19 @@ impl<K> Adding<K> {
         }
     }
 
-    /// Returns what has become of the key: [`Rejected::Full`] if there was never room for it. O(1).
+    /// Returns the result, after a wait that ended so. O(1).
     ///
     /// # Errors
     ///
-    /// [`Rejected`] returns the key.
-    pub fn into_result(self) -> Result<Scheduled, Rejected<K>> {
-        self.result
+    /// [`Rejected`] returns the key: if there was no room, with the reason that ended the wait.
+    pub fn into_result(self, waited: Result<(), WaitError>) -> Result<Scheduled, Rejected<K>> {
+        match (self.result, waited) {
+            (Err(Rejected::Full(key)), Err(WaitError::TimedOut)) => Err(Rejected::TimedOut(key)),
+            (Err(Rejected::Full(key)), Err(WaitError::TooManyWaiters)) => {
+                Err(Rejected::TooManyWaiters(key))
+            }
+            (result, _) => result,
+        }
     }
 
     /// Returns the deadline of a [`Wait`](crate::binding::Wait) that adds the key. O(1).

@@ -5,7 +5,7 @@ use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 
 use crate::id::{Index, SlotId};
-use crate::priority::{NoPriorities, Priorities};
+use crate::priority::{Plain, Priorities};
 
 use super::{Located, Phase, Slot, Slots, Storage};
 
@@ -53,10 +53,10 @@ pub(crate) use nodes::FixedNodes;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, ItemExponentialFailure, Queue, default_item_based};
+/// use requeue_core::{Fixed, Exponential, Queue, default_item_based};
 ///
-/// type Small = Queue<u16, Fixed<16>, ItemExponentialFailure>;
-/// type Large = Queue<u16, Fixed<1000, u16>, ItemExponentialFailure>;
+/// type Small = Queue<u16, Fixed<16>, Exponential>;
+/// type Large = Queue<u16, Fixed<1000, u16>, Exponential>;
 ///
 /// const SMALL: Small = Queue::new(default_item_based());
 /// let large: Large = Queue::new(default_item_based());
@@ -70,7 +70,7 @@ pub(crate) use nodes::FixedNodes;
 /// let too_large: Queue<u16, Fixed<256>, NoLimit> = Queue::new(NoLimit);
 /// ```
 #[derive(Debug)]
-pub struct Fixed<const N: usize, I: Index = u8, P: Priorities = NoPriorities>(PhantomData<(I, P)>);
+pub struct Fixed<const N: usize, I: Index = u8, P: Priorities = Plain>(PhantomData<(I, P)>);
 
 impl<const N: usize, I: Index, P: Priorities> super::sealed::Sealed for Fixed<N, I, P> {}
 

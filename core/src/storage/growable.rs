@@ -7,7 +7,7 @@ use core::mem;
 
 use crate::id::{Index, SlotId};
 use crate::policy::SideTable;
-use crate::priority::{NoPriorities, Priorities};
+use crate::priority::{Plain, Priorities};
 
 use super::{Located, Phase, Slot, Slots, Storage};
 
@@ -43,7 +43,7 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// let hasher = SipHash::new();
 /// let queue: Queue<String, Growable<SipHash>, _> =
 ///     Queue::from_parts(default_controller(), NoMetrics, hasher, 0);
-/// # assert_eq!(queue.held_len(), 0);
+/// # assert_eq!(queue.total(), 0);
 /// ```
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
@@ -62,14 +62,14 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, ItemExponentialFailure, Queue, default_item_based};
+/// use requeue_core::{Growable, Exponential, Queue, default_item_based};
 ///
-/// let queue: Queue<String, Growable, ItemExponentialFailure> =
+/// let queue: Queue<String, Growable, Exponential> =
 ///     Queue::with_capacity(default_item_based(), 10_000);
 /// assert_eq!(queue.max_keys(), None);
 /// ```
 #[derive(Debug)]
-pub struct Growable<H = RandomState, P: Priorities = NoPriorities>(PhantomData<(H, P)>);
+pub struct Growable<H = RandomState, P: Priorities = Plain>(PhantomData<(H, P)>);
 
 impl<H, P: Priorities> super::sealed::Sealed for Growable<H, P> {}
 

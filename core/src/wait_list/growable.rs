@@ -8,7 +8,7 @@ use core::mem;
 use core::task::Waker;
 
 use super::{WaitList, WaitsFor, sealed};
-use crate::outcome::{GetError, TooManyWaiters, Wake};
+use crate::outcome::{WaitError, Wake};
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
 /// wait.
@@ -39,8 +39,8 @@ impl WaitList for GrowableWaitList {
     type Taken = Chain<Flatten<array::IntoIter<Option<Waker>, 2>>, IntoValues<Place, Waker>>;
     type Waited<T> = T;
 
-    fn waited<T>(found: Result<T, GetError>, late: T) -> T {
-        found.unwrap_or(late)
+    fn waited<T>(found: Result<T, WaitError>, otherwise: T) -> T {
+        found.unwrap_or(otherwise)
     }
 
     fn register(
@@ -48,7 +48,7 @@ impl WaitList for GrowableWaitList {
         place: &mut Self::Id,
         waits_for: WaitsFor,
         waker: Waker,
-    ) -> Result<Option<Waker>, (TooManyWaiters, Waker)> {
+    ) -> Result<Option<Waker>, Waker> {
         let id = *place.get_or_insert_with(|| {
             self.last_id += 1;
             (waits_for, self.last_id)

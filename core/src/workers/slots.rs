@@ -197,7 +197,7 @@ impl Worker {
         L: RateLimiter,
         M: Metrics,
     {
-        self.is_surplus = self.number >= wanted && !session.shutting_down();
+        self.is_surplus = self.number >= wanted && !session.is_shutting_down();
         let ends_at = match (session.closed_at(), self.drain_limit) {
             (Some(closed_at), Some(limit)) => Some(closed_at + limit),
             _ => None,

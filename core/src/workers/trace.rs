@@ -28,7 +28,7 @@ impl Outcome {
         Self(match action {
             Action::Success => "success",
             Action::RequeueAfter(_) => "requeued",
-            Action::RetryAfter(_) => "retried later",
+            Action::Snooze(_) => "retried later",
             Action::Retry => "failed",
             Action::Release => "released",
         })

@@ -8,7 +8,7 @@ use core::time::Duration;
 use requeue_core::binding::{Adding, Getter, Next, Wake, Work};
 use requeue_core::{
     AddOptions, Aging, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit, NoMetrics,
-    NoPriorities, Queue, RandomState, Rejected, Sweep, default_item_based,
+    Plain, Queue, RandomState, Rejected, Sweep, default_item_based,
 };
 
 mod odd;
@@ -196,7 +196,7 @@ fn a_group_that_comes_again_has_not_earned_tokens() {
         queue.at(at(millis)).add((0, 1)).unwrap();
         assert_eq!(keys(&mut queue, at(millis)), []);
         assert!(queue.at(at(millis)).cancel(&(0, 1)).is_some());
-        assert_eq!(queue.held_len(), 0);
+        assert_eq!(queue.total(), 0);
         assert_eq!(queue.groups_len(), 1);
     }
     queue.at(at(2)).add((1, 0)).unwrap();
@@ -415,7 +415,7 @@ fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
     assert_eq!((queue.group(&1), queue.groups_len()), (None, groups));
     queue.assert_valid();
 
-    let mut full: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
+    let mut full: Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     full.at(NOW).add((0, 0)).unwrap();
     full.at(NOW).shut_down();

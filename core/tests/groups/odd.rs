@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn one_group_too_many_hands_the_key_back() {
-    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::NoPriorities, 2>>, NoLimit> =
+    let mut queue: Queue<Key, Fixed<8, u8, Groups<u8, requeue_core::Plain, 2>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).add((0, 0)).unwrap();
     queue
@@ -40,7 +40,7 @@ fn rates_that_are_no_number_hold_the_group() {
 
 #[test]
 fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
-    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit> =
+    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).limit_groups(GroupLimits::new().rate(1.0, 1));
     queue.at(NOW).add((1, 0)).unwrap();
@@ -169,7 +169,7 @@ fn a_key_that_comes_due_waits_for_the_new_limits_of_its_group() {
     queue.assert_valid();
 }
 
-type OneGroup = Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, NoLimit>;
+type OneGroup = Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, NoLimit>;
 
 /// An add that waits for room, and what its last look returned.
 fn waits_for_room(
@@ -224,7 +224,7 @@ fn each_call_that_waits_for_room_of_its_group_gets_it() {
 /// OneGroup places are free, and another add takes the group that the woken call needs.
 #[test]
 fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
-    let mut queue: Queue<Key, Fixed<3, u8, Groups<u8, NoPriorities, 2>>, NoLimit> =
+    let mut queue: Queue<Key, Fixed<3, u8, Groups<u8, Plain, 2>>, NoLimit> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     let _ = queue.at(NOW).add_many([(1, 0), (0, 0), (0, 1)], |_| {});
     let (mut other, mut same) = (Getter::new(), Getter::new());
@@ -276,14 +276,14 @@ fn a_group_that_is_given_up_makes_room_for_another() {
 /// Failures alone are no reason to refuse a key of another group.
 #[test]
 fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {
-    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, NoPriorities, 1>>, _> =
+    let mut queue: Queue<Key, Fixed<4, u8, Groups<u8, Plain, 1>>, _> =
         Queue::with_groups(default_item_based(), NoMetrics, |key| key.0);
     for number in 0..3 {
         let _ = queue.at(NOW).add_rate_limited((0, number));
         assert!(queue.at(NOW).cancel(&(0, number)).is_some());
     }
-    assert_eq!(queue.held_len(), 3, "for their failures");
+    assert_eq!(queue.total(), 3, "for their failures");
     queue.at(NOW).add((1, 0)).unwrap();
     queue.assert_valid();
-    assert_eq!(queue.held_len(), 1);
+    assert_eq!(queue.total(), 1);
 }

@@ -28,7 +28,7 @@ mod rules {
         assert_eq!(queue.active_len(), 1, "not before it looks");
         let run = next.finds(2);
         assert_eq!((queue.active_len(), queue.delayed_len()), (1, 1));
-        assert_eq!(queue.num_requeues(&Key(1)), 1);
+        assert_eq!(queue.failures(&Key(1)), 1);
 
         // The key that comes next is the one whose run has ended.
         add(queue, 2);
@@ -44,7 +44,7 @@ mod rules {
             add(queue, 1);
             drop(Wait::after(queue.try_get().unwrap(), action, queue));
             assert_eq!((queue.active_len(), sleeping(queue)), (0, 0));
-            queue.num_requeues(&Key(1))
+            queue.failures(&Key(1))
         };
         assert_eq!(end(Action::Retry), 1, "by its action");
         assert_eq!(end(Action::Release), 1);
@@ -59,7 +59,7 @@ mod rules {
         add(queue, 3);
         let guard = elsewhere.try_get().unwrap();
         let mut wait = Wait::after(guard, Action::Retry, &other);
-        assert_eq!(elsewhere.num_requeues(&Key(1)), 1, "already");
+        assert_eq!(elsewhere.failures(&Key(1)), 1, "already");
         let look = wait.look(Waker::noop(), None, |session, getter| {
             session.poll_get(getter)
         });

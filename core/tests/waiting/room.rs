@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
 use requeue_core::binding::*;
-use requeue_core::{Fixed, GetError, NoLimit, NoMetrics};
+use requeue_core::{Fixed, NoLimit, NoMetrics, WaitError};
 
 use crate::call::{Call, Keys, add, add_after, queue, sleeping};
 use crate::clock::Hand;
@@ -16,13 +16,13 @@ fn a_call_without_a_place_gets_an_error_and_changes_nothing() {
     let mut waits = Call::for_key(&queue);
     waits.sleeps(Some(50));
     let mut refused = Call::for_key(&queue);
-    assert_eq!(refused.look(), Look::Done(Err(GetError::TooManyWaiters)));
+    assert_eq!(refused.look(), Look::Done(Err(WaitError::TooManyWaiters)));
     assert_eq!((sleeping(&queue), waits.wakes()), (1, 0), "as before");
     drop(refused);
 
     let mut drains = Wait::for_state(&queue);
     let look = drains.look(Waker::noop(), None, |session, _| session.poll_drain(None));
-    assert_eq!(look, Look::Done(Err(GetError::TooManyWaiters)));
+    assert_eq!(look, Look::Done(Err(WaitError::TooManyWaiters)));
 
     add(&queue, 2);
     assert_eq!(waits.wakes(), 1);
@@ -43,7 +43,7 @@ fn a_call_without_a_place_passes_a_wake_on() {
     queue.try_get().unwrap().release().unwrap();
     assert_eq!(
         Call::for_key(&queue).look(),
-        Look::Done(Err(GetError::TooManyWaiters))
+        Look::Done(Err(WaitError::TooManyWaiters))
     );
     add(&queue, 2);
     assert!(waits.wakes() >= 1);
@@ -96,6 +96,6 @@ fn a_call_without_a_place_is_reported_once_the_lock_is_released() {
 
     let look =
         Wait::for_state(&queue).look(Waker::noop(), None, |session, _| session.poll_drain(None));
-    assert_eq!(look, Look::Done(Err(GetError::TooManyWaiters)));
+    assert_eq!(look, Look::Done(Err(WaitError::TooManyWaiters)));
     assert_eq!(queue.lock().places.get(), Some(1));
 }

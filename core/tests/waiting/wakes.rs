@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use requeue_core::binding::*;
-use requeue_core::{GetError, Instant};
+use requeue_core::{Instant, WaitError};
 
 use crate::call::{Bell, Call, Key, Keys, add, add_after, sleeping};
 
@@ -113,7 +113,7 @@ mod rules {
         queue.clock().set(20);
         assert_eq!(
             impatient.look_before(20),
-            Look::Done(Err(GetError::TimedOut))
+            Look::Done(Err(WaitError::TimedOut))
         );
         assert_eq!(other.wakes(), 1);
         other.sleeps(Some(50));
@@ -128,7 +128,7 @@ mod rules {
             Look::Done(Ok(_))
         ));
         let mut late = Call::for_key(queue);
-        assert_eq!(late.look_before(30), Look::Done(Err(GetError::TimedOut)));
+        assert_eq!(late.look_before(30), Look::Done(Err(WaitError::TimedOut)));
         assert_eq!(sleeping(queue), 0);
     }
 
@@ -152,7 +152,7 @@ mod rules {
         queue.shut_down();
         for call in &mut calls {
             assert_eq!(call.wakes(), 1);
-            assert_eq!(call.look(), Look::Done(Err(GetError::Closed)));
+            assert_eq!(call.look(), Look::Done(Err(WaitError::Closed)));
         }
     }
 

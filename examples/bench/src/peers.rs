@@ -12,7 +12,7 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
-use requeue_core::{Growable, Instant, ItemExponentialFailure, KeyedLimiter, default_item_based};
+use requeue_core::{Exponential, Growable, Instant, KeyedLimiter, default_item_based};
 use tokio::runtime::Runtime;
 use tokio_util::time::DelayQueue;
 
@@ -175,7 +175,7 @@ pub fn governor_at_best<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Roun
 
 /// A round of asking our limiter with a memory of its own.
 pub fn keyed_limiter<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Round {
-    let mut limiter: KeyedLimiter<K, Growable, ItemExponentialFailure> =
+    let mut limiter: KeyedLimiter<K, Growable, Exponential> =
         KeyedLimiter::growable(default_item_based());
     asking(scale, seed, move |key: &K| {
         core::hint::black_box(limiter.when(key, Instant::EPOCH));

@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Groups, Growable, Instant, ItemExponentialFailure, NoMetrics, Priorities, Queue, Reporter,
-    Session, Storage,
+    Exponential, Groups, Growable, Instant, NoMetrics, Priorities, Queue, Reporter, Session,
+    Storage,
 };
 use requeue_std::{Guard, WorkQueue};
 
@@ -32,7 +32,7 @@ pub trait Subject<K> {
 }
 
 /// The queue of this project, with growable storage and client-go's limiter per key.
-pub type Ours<K, H = RandomState> = Queue<K, Growable<H>, ItemExponentialFailure>;
+pub type Ours<K, H = RandomState> = Queue<K, Growable<H>, Exponential>;
 
 pub use foldhash::fast::RandomState;
 
@@ -49,12 +49,12 @@ pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
 /// The same with groups: `group_of` computes the group of a key.
 pub fn grouped<K: Eq + Hash, H: BuildHasher + Default>(
     group_of: fn(&K) -> u64,
-) -> Queue<K, Growable<H, Groups<u64>>, ItemExponentialFailure> {
+) -> Queue<K, Growable<H, Groups<u64>>, Exponential> {
     let limiter = requeue_core::default_item_based();
     Queue::growable_with_groups(limiter, NoMetrics, H::default(), 0, group_of)
 }
 
-impl<K, H, P> Subject<K> for Queue<K, Growable<H, P>, ItemExponentialFailure>
+impl<K, H, P> Subject<K> for Queue<K, Growable<H, P>, Exponential>
 where
     K: Eq + Hash + Clone,
     H: BuildHasher,
@@ -100,9 +100,9 @@ where
 /// A session of one operation, closed as a runtime closes it.
 #[inline(always)]
 fn closed<K, H, P, T>(
-    queue: &mut Queue<K, Growable<H, P>, ItemExponentialFailure>,
+    queue: &mut Queue<K, Growable<H, P>, Exponential>,
     now: u64,
-    work: impl FnOnce(&mut Session<'_, K, Growable<H, P>, ItemExponentialFailure>) -> T,
+    work: impl FnOnce(&mut Session<'_, K, Growable<H, P>, Exponential>) -> T,
 ) -> T
 where
     K: Eq + Hash,
@@ -117,7 +117,7 @@ where
 
 /// The queue of `requeue-std`, with its lock and its guards. Never dropped, so that guards can be
 /// kept.
-pub struct Locked<K, S>(&'static WorkQueue<K, ItemExponentialFailure, S>)
+pub struct Locked<K, S>(&'static WorkQueue<K, Exponential, S>)
 where
     K: Eq + Hash + 'static,
     S: Storage + 'static;
@@ -143,7 +143,7 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Growable<H, Groups<u64>>>
 }
 
 impl<K: Eq + Hash, S: Storage> Locked<K, S> {
-    fn of(queue: Queue<K, S, ItemExponentialFailure, Reporter>) -> Self {
+    fn of(queue: Queue<K, S, Exponential, Reporter>) -> Self {
         let clock = requeue_std::ManualClock::new();
         Self(Box::leak(Box::new(WorkQueue::from_queue(queue, clock))))
     }
@@ -154,7 +154,7 @@ where
     K: Eq + Hash + Clone + 'static,
     S: Storage + 'static,
 {
-    type Run = Guard<'static, K, ItemExponentialFailure, S>;
+    type Run = Guard<'static, K, Exponential, S>;
 
     #[inline]
     fn add(&mut self, key: K, _: u64) {

@@ -1,9 +1,7 @@
 //! A worker alone with its queue, on each runtime: what a key costs through the lock, the guard and
 //! the layers of the adapter. Some key is always ready, so the worker never waits.
 
-use requeue_core::{
-    Action, Growable, Instant, ItemExponentialFailure, Queue, Reporter, default_item_based,
-};
+use requeue_core::{Action, Exponential, Growable, Instant, Queue, Reporter, default_item_based};
 
 use crate::keys::Random;
 use crate::tasks::current_thread;
@@ -11,7 +9,7 @@ use crate::tasks::current_thread;
 /// Seeds nothing: each run counts the same.
 type Fold = foldhash::fast::FixedState;
 /// The queue that a runtime is given.
-pub type Ready = Queue<u64, Growable<Fold>, ItemExponentialFailure, Reporter>;
+pub type Ready = Queue<u64, Growable<Fold>, Exponential, Reporter>;
 
 /// How a worker goes from one key to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +47,7 @@ pub fn in_a_task(by: By, ready: Ready, keys: &[u64]) {
         let mut held = queue.get().await;
         for &key in keys {
             let _ = queue.add(key);
-            let Some(guard) = held else {
+            let Ok(guard) = held else {
                 return;
             };
             held = match by {

@@ -188,7 +188,7 @@ impl Shared for OneByOne {
 
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
         let mut next = self.0.get().await;
-        while let Some(guard) = next {
+        while let Ok(guard) = next {
             seen.extend([*guard]);
             next = self.0.next(guard, Action::Release).await;
         }
@@ -221,7 +221,7 @@ impl Shared for GetThenDone {
     }
 
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
-        while let Some(guard) = self.0.get().await {
+        while let Ok(guard) = self.0.get().await {
             seen.extend([*guard]);
             let _ = guard.release();
         }
@@ -240,7 +240,7 @@ impl Shared for Batches {
     }
 
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
-        while let Some(batch) = self.0.get_many(BATCH).await {
+        while let Ok(batch) = self.0.get_many(BATCH).await {
             seen.extend(batch.keys().copied());
             let _ = batch.release();
         }

@@ -98,7 +98,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for OneByOne<K> {
 
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
         let mut next = self.0.get();
-        while let Some(guard) = next {
+        while let Ok(guard) = next {
             on_key(&guard);
             next = self.0.next(guard, Action::Release);
         }
@@ -117,7 +117,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for GetThenDone<K> {
     }
 
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
-        while let Some(guard) = self.0.get() {
+        while let Ok(guard) = self.0.get() {
             on_key(&guard);
             let _ = guard.release();
         }
@@ -137,7 +137,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for Batches<K> {
     }
 
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
-        while let Some(batch) = self.0.get_many(BATCH) {
+        while let Ok(batch) = self.0.get_many(BATCH) {
             batch.keys().for_each(&mut *on_key);
             let _ = batch.release();
         }

@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use requeue::binding::AsShared;
 use requeue::std::{Leftover, WorkQueue, Workers};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -87,7 +88,7 @@ fn work(
 ) -> io::Result<Vec<Leftover<Key>>> {
     let workers = Workers::new(options.workers.get())
         .max_retries(options.retries)
-        .drain_deadline(options.grace)
+        .drain_timeout(options.grace)
         .on_give_up(|key, failure| mirror.give_up(key, &failure));
     let (sender, messages) = mpsc::channel();
     let signal_handle = signals.handle();
@@ -172,7 +173,7 @@ fn poll(mirror: &Mirror, last: &mut Instant) {
 /// What the queue holds, all at one moment: a key that goes from one state to another in between
 /// would be missed by three questions.
 fn load(queue: &Queue) -> Load {
-    queue.with(|session| Load {
+    queue.as_shared().with(|session| Load {
         ready: session.len(),
         active: session.active_len(),
         delayed: session.delayed_len(),

@@ -20,7 +20,7 @@ pub(crate) fn lines(queue: &Queue) -> Vec<String> {
     let entries = queue.snapshot().take(LOOK_MAX);
     let mut shown: Vec<_> = entries.filter_map(|entry| show(&entry, now)).collect();
     shown.sort();
-    let rest = queue.held_len().saturating_sub(shown.len().min(LINES_MAX));
+    let rest = queue.total().saturating_sub(shown.len().min(LINES_MAX));
     let named = shown.into_iter().take(LINES_MAX);
     let mut lines: Vec<String> = named.map(|(_, line)| line).collect();
     lines.push(match rest {
@@ -47,7 +47,7 @@ fn show(entry: &Entry<Key>, now: Instant) -> Option<((u8, Duration), String)> {
     if state.dirty {
         line += ", and once more";
     }
-    match state.requeues {
+    match state.failures {
         0 => {}
         1 => line += ", failed once",
         times => line += &format!(", failed {times} times"),

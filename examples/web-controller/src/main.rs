@@ -81,7 +81,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let stop = CancellationToken::new();
     let health = controller.health();
     let data = Arc::new(Data::new(client, manager));
-    let workers = Workers::new(8).drain_deadline(Duration::from_secs(10));
+    let workers = Workers::new(8).drain_timeout(Duration::from_secs(10));
     let running = controller.run(workers, stop.clone(), move |web, _| {
         reconcile(web, Arc::clone(&data))
     });

@@ -307,7 +307,7 @@ impl Api {
         let total = store.owed_len(state).await?;
         let owed = store.owed(state, after, limit).await?;
         let is_full = limit > 0 && owed.len() == limit;
-        let shown = |owed: &'_ Owed| queue.num_requeues(&owed.key);
+        let shown = |owed: &'_ Owed| queue.failures(&owed.key);
         let failures: Vec<u32> = owed.iter().map(shown).collect();
         let deliveries = owed
             .iter()
@@ -340,7 +340,7 @@ impl Api {
 
     async fn health(&self) -> Answer {
         self.dispatcher.store.check().await?;
-        if self.dispatcher.queue.shutting_down() {
+        if self.dispatcher.queue.is_shutting_down() {
             let why = "the service is stopping";
             return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
         }

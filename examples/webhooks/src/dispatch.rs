@@ -166,7 +166,7 @@ impl Dispatcher {
                 self.deliver(key, run, &mut calling).await
             }
             // It waits in its group. That is no failure, and earlier failures stay on record.
-            Permission::Later => Action::RetryAfter(Duration::ZERO),
+            Permission::Later => Action::Snooze(Duration::ZERO),
             Permission::Unknown => self.look_up(&key.subscription).await,
         }
     }
@@ -179,12 +179,12 @@ impl Dispatcher {
             Err(error) => {
                 say(&error.to_string());
                 // The receiver was not called, so this is not its failure.
-                return Action::RetryAfter(self.pause);
+                return Action::Snooze(self.pause);
             }
         };
         if *self.host_of(&task.url) != *calling.call.host {
             // The subscription has a new URL, and its share is about to change.
-            return Action::RetryAfter(self.pause);
+            return Action::Snooze(self.pause);
         }
         let posted = self.post(key, &task).await;
         calling.answer = posted

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use requeue::tokio::{CancellationToken, DURATION_BUCKETS, Drained, NamedMetrics, WorkQueue};
+use requeue::tokio::{CancellationToken, DURATION_BUCKETS, NamedMetrics, WorkQueue};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -253,7 +253,7 @@ async fn wind_down(
     api.stats.history.end();
     let is_alone = api.dispatcher.team.get().is_none();
     let deliver = async {
-        if is_alone && queue.drain_timeout(grace).await == Drained::Pending {
+        if is_alone && timeout(grace, queue.drain()).await.is_err() {
             // Deliveries under way are broken off. They stay owed.
             crew.abort();
         }

@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue::{GroupLimits, Instant, ItemExponentialFailure, RateLimiter};
+use requeue::{Exponential, GroupLimits, Instant, RateLimiter};
 use tokio::sync::Notify;
 
 use crate::dispatch::Queue;
@@ -53,7 +53,7 @@ struct State {
     /// Those that are calling for a subscription whose last delivery failed, or that has none yet.
     doubtful: usize,
     /// How long a host that does not answer rests before the next call.
-    rest: ItemExponentialFailure,
+    rest: Exponential,
 }
 
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Shares {
             paused: VecDeque::new(),
             in_flight: 0,
             doubtful: 0,
-            rest: ItemExponentialFailure::new(pause, pause_max),
+            rest: Exponential::new(pause, pause_max),
         };
         queue.limit_groups(state.limits());
         Self {
@@ -351,7 +351,7 @@ impl State {
 }
 
 impl Host {
-    fn hear(&mut self, id: &str, answer: Answer, rest: &mut ItemExponentialFailure, now: Instant) {
+    fn hear(&mut self, id: &str, answer: Answer, rest: &mut Exponential, now: Instant) {
         let Some(path) = self.paths.get_mut(id) else {
             return;
         };
@@ -385,7 +385,7 @@ impl Path {
 }
 
 impl Rest {
-    fn extend(&mut self, rest: &mut ItemExponentialFailure, now: Instant) {
+    fn extend(&mut self, rest: &mut Exponential, now: Instant) {
         // Calls that began together time out together, and count once.
         if self.until <= now {
             self.until = now + rest.when(&mut self.timeouts, now);

@@ -76,7 +76,7 @@ pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
         (key.state, longest_first, key.due_in_ms)
     });
     keys.truncate(limit);
-    let held = queue.held_len();
+    let held = queue.total();
     Shown { held, keys }
 }
 
@@ -99,7 +99,7 @@ fn show(entry: Entry<Key>, now: Instant) -> ShownKey {
         state,
         running_ms: running.map(millis),
         due_in_ms: wait.map(millis),
-        failures: entry.state.requeues,
+        failures: entry.state.failures,
     }
 }
 

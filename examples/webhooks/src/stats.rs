@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::PrometheusHandle;
+use requeue::binding::AsShared;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -143,7 +144,7 @@ impl Stats {
     fn look(&self, seq: u64) -> Look {
         let subscriptions = self.shares.subscriptions();
         // All under one lock: otherwise a key that changes its state in between would be missed.
-        let (depth, parked, in_flight, delayed) = self.queue.with(|session| {
+        let (depth, parked, in_flight, delayed) = self.queue.as_shared().with(|session| {
             let ready = session.len();
             let groups = subscriptions.iter().filter_map(|id| session.group(id));
             let blocked = groups.filter(|group| group.blocked);

@@ -119,7 +119,7 @@ impl Dispatcher {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        while !self.queue.shutting_down() {
+        while !self.queue.is_shutting_down() {
             match ask().await {
                 Ok(done) => return Some(done),
                 Err(StoreError::Closed) => return None,

@@ -108,11 +108,11 @@ impl Dispatcher {
             Ok(Some(found)) => {
                 let host = self.host_of(&found.url);
                 self.shares.set(id, &host, found.rate, self.now());
-                Action::RetryAfter(Duration::ZERO)
+                Action::Snooze(Duration::ZERO)
             }
             Err(error) => {
                 say(&error.to_string());
-                Action::RetryAfter(self.pause)
+                Action::Snooze(self.pause)
             }
         }
     }

@@ -97,7 +97,7 @@ async fn a_failing_object_comes_back_with_backoff_of_its_own() {
     stop.cancel();
     let left = running.await.unwrap().unwrap();
     assert_eq!(
-        (left.len(), left[0].key.name.as_str(), left[0].requeues),
+        (left.len(), left[0].key.name.as_str(), left[0].failures),
         (1, "bad", 8)
     );
 }
@@ -165,7 +165,7 @@ async fn an_object_that_is_gone_is_skipped_unless_asked_for() {
 async fn a_drain_hands_back_what_is_left() {
     let (_cluster, client) = with_maps(&["a", "b", "c"]);
     let stop = CancellationToken::new();
-    let workers = Workers::new(1).drain_deadline(seconds(5));
+    let workers = Workers::new(1).drain_timeout(seconds(5));
     let run = maps(&client).run(workers, stop.clone(), move |_, _| async {
         sleep(seconds(10)).await;
         Reconciled::Ok(Action::RequeueAfter(seconds(60)))

@@ -198,7 +198,7 @@ impl<S: Home> World<S> {
         match next {
             Next::Work(work) => self.handed_out(work),
             Next::Wait { .. } => self.sleepers.push(getter),
-            Next::Closed => assert!(self.queue.shutting_down()),
+            Next::Closed => assert!(self.queue.is_shutting_down()),
         }
     }
 
@@ -298,7 +298,7 @@ impl<S: Home> World<S> {
 
     /// A leftover was asked for, and is not any more unless the queue knows of more.
     fn gave_back(&mut self, key: Key) {
-        assert!(self.queue.shutting_down());
+        assert!(self.queue.is_shutting_down());
         assert!(self.owed.remove(&key).is_some(), "{key} was not asked for");
         self.owe_what_waits(key);
     }
@@ -324,7 +324,7 @@ impl<S: Home> World<S> {
         queue.assert_valid();
         assert_eq!(queue.active_len(), self.tickets.len());
         assert_eq!(queue.asleep(), self.sleepers.len());
-        let closed = queue.shutting_down();
+        let closed = queue.is_shutting_down();
         for (&key, owed) in &mut self.owed {
             let Some(state) = queue.at(now).state(&key) else {
                 unreachable!("{key} is lost: {owed:?}");

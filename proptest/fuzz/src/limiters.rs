@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{
-    Bucket, Fixed, ItemExponentialFailure, ItemFastSlow, KeyedLimiter, RateLimiter, Storage,
-    WithMaxWait,
+    Exponential, FastSlow, Fixed, KeyedLimiter, RateLimiter, Storage, TokenBucket, WithMaxWait,
 };
 use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 
@@ -40,7 +39,7 @@ fn delays(bytes: &mut Unstructured) -> Result<usize> {
 fn exponential(bytes: &mut Unstructured) -> Result<()> {
     let (base, max) = (draw::duration(bytes)?, draw::duration(bytes)?);
     let mut failures = draw::count(bytes)?;
-    let mut limiter = ItemExponentialFailure::new(base, max);
+    let mut limiter = Exponential::new(base, max);
     // What does not take less than the greatest number of nanoseconds counts as never.
     let fits = max.as_nanos() < u64::MAX.into();
     let max = if fits { max } else { Duration::MAX };
@@ -60,7 +59,7 @@ fn exponential(bytes: &mut Unstructured) -> Result<()> {
             "{limiter:?}: {delay:?}"
         );
         assert_eq!(failures, earlier.saturating_add(1), "{limiter:?}");
-        assert_eq!(limiter.requeues(&failures), failures, "{limiter:?}");
+        assert_eq!(limiter.failures(&failures), failures, "{limiter:?}");
         before = delay;
     }
     Ok(())
@@ -82,7 +81,7 @@ fn fast_slow(bytes: &mut Unstructured) -> Result<()> {
     let (fast, slow) = (draw::duration(bytes)?, draw::duration(bytes)?);
     let max_fast_attempts = draw::count(bytes)?;
     let mut failures = draw::count(bytes)?;
-    let mut limiter = ItemFastSlow::new(fast, slow, max_fast_attempts);
+    let mut limiter = FastSlow::new(fast, slow, max_fast_attempts);
     for _ in 0..delays(bytes)? {
         let attempt = failures.saturating_add(1);
         let delay = limiter.when(&mut failures, draw::instant(bytes)?);
@@ -92,7 +91,7 @@ fn fast_slow(bytes: &mut Unstructured) -> Result<()> {
             slow
         };
         assert_eq!(delay, expected, "{limiter:?}, attempt {attempt}");
-        assert_eq!(limiter.requeues(&failures), attempt, "{limiter:?}");
+        assert_eq!(limiter.failures(&failures), attempt, "{limiter:?}");
     }
     Ok(())
 }
@@ -102,10 +101,13 @@ fn bucket(bytes: &mut Unstructured) -> Result<()> {
     let burst = draw::count(bytes)?;
     let (mut bucket, rate) = if bytes.arbitrary()? {
         let interval = draw::duration(bytes)?;
-        (Bucket::every(interval, burst), 1.0 / interval.as_secs_f64())
+        (
+            TokenBucket::every(interval, burst),
+            1.0 / interval.as_secs_f64(),
+        )
     } else {
         let rate = draw::float(bytes)?;
-        (Bucket::new(rate, burst), rate)
+        (TokenBucket::new(rate, burst), rate)
     };
     let (mut now, mut before, mut at_once) = (draw::instant(bytes)?, Duration::ZERO, 0);
     for _ in 0..delays(bytes)? {
@@ -115,19 +117,22 @@ fn bucket(bytes: &mut Unstructured) -> Result<()> {
         }
         let delay = bucket.when(&mut (), now);
         at_once += u32::from(delay.is_zero());
-        assert!(delay <= Bucket::INFINITE_DELAY, "{bucket:?}: {delay:?}");
+        assert!(
+            delay <= TokenBucket::INFINITE_DELAY,
+            "{bucket:?}: {delay:?}"
+        );
         assert!(delay >= before, "{bucket:?}: {before:?}, then {delay:?}");
-        if rate >= Bucket::UNLIMITED_RATE {
+        if rate >= TokenBucket::UNLIMITED_RATE {
             assert_eq!(delay, Duration::ZERO, "{bucket:?}");
         } else if burst == 0 {
-            assert_eq!(delay, Bucket::INFINITE_DELAY, "{bucket:?}");
+            assert_eq!(delay, TokenBucket::INFINITE_DELAY, "{bucket:?}");
         } else if rate > 0.0 {
             assert!(
                 at_once <= burst || rate >= 1e9,
                 "{bucket:?}: {at_once} at once"
             );
         } else {
-            let holds = delay.is_zero() || delay == Bucket::INFINITE_DELAY;
+            let holds = delay.is_zero() || delay == TokenBucket::INFINITE_DELAY;
             assert!(at_once <= burst && holds, "{bucket:?}: {delay:?}");
         }
         before = delay;
@@ -154,9 +159,9 @@ fn composed(bytes: &mut Unstructured) -> Result<()> {
             .map(|(part, record)| part.when(record, now));
         let expected = expected.max().unwrap_or_default().min(max);
         assert_eq!(all.when(&mut record, now), expected, "{all:?}");
-        let requeues = alone.iter().map(|(part, record)| part.requeues(record));
-        let requeues = requeues.max().unwrap_or_default();
-        assert_eq!(all.requeues(&record), requeues, "{all:?}");
+        let failures = alone.iter().map(|(part, record)| part.failures(record));
+        let failures = failures.max().unwrap_or_default();
+        assert_eq!(all.failures(&record), failures, "{all:?}");
         if bytes.int_in_range(0..=15_u8)? == 0 {
             record = AnyRecord::default();
             alone
@@ -207,7 +212,7 @@ fn remembers<S: Storage>(
         let at = records.iter().position(|(other, _)| *other == key);
         let mut record = at.map(|at| records.remove(at).1).unwrap_or_default();
         match bytes.int_in_range(0..=7_u8)? {
-            0 => assert_eq!(keyed.forget(&key), limiter.requeues(&record), "{spec:?}"),
+            0 => assert_eq!(keyed.forget(&key), limiter.failures(&record), "{spec:?}"),
             _ => {
                 let now = draw::instant(bytes)?;
                 let expected = limiter.when(&mut record, now);
@@ -226,11 +231,7 @@ fn remembers<S: Storage>(
         }
         assert_eq!(keyed.len(), records.len(), "{spec:?}");
         for (key, record) in &records {
-            assert_eq!(
-                keyed.num_requeues(key),
-                limiter.requeues(record),
-                "{spec:?}"
-            );
+            assert_eq!(keyed.failures(key), limiter.failures(record), "{spec:?}");
         }
     }
     Ok(())

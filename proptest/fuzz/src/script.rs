@@ -51,7 +51,7 @@ fn limiter_and_policy(
             slow_ns: draw::nanos(bytes)?,
             max_fast_attempts: draw::count(bytes)?.into(),
         },
-        2 => LimiterSpec::Bucket {
+        2 => LimiterSpec::TokenBucket {
             rate_bits: FloatBits(draw::float(bytes)?),
             burst: draw::count(bytes)?,
         },
@@ -154,7 +154,7 @@ pub(crate) fn left(bytes: &mut Unstructured, keys: Key) -> Result<Left> {
     Ok(Left {
         key: key(bytes, keys)?,
         left: draw::duration(bytes)?,
-        requeues: draw::count(bytes)?,
+        failures: draw::count(bytes)?,
         priority: level(bytes)?,
     })
 }
@@ -233,7 +233,7 @@ pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
         1 => Action::Success,
         2 => Action::RequeueAfter(draw::duration(bytes)?),
         3 => Action::Retry,
-        _ => Action::RetryAfter(draw::duration(bytes)?),
+        _ => Action::Snooze(draw::duration(bytes)?),
     })
 }
 

@@ -234,6 +234,6 @@ fn action() -> impl Strategy<Value = Action> {
         2 => Just(Action::Success),
         1 => delay().prop_map(Action::RequeueAfter),
         2 => Just(Action::Retry),
-        1 => delay().prop_map(Action::RetryAfter),
+        1 => delay().prop_map(Action::Snooze),
     ]
 }

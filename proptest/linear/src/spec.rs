@@ -143,10 +143,10 @@ impl QueueSpec {
                 Response::AddedMany(many, rejected)
             }
             Request::Forget(key) => Response::Count(model.forget(key) as usize),
-            Request::NumRequeues(key) => Response::Count(model.num_requeues(key) as usize),
+            Request::NumRequeues(key) => Response::Count(model.failures(key) as usize),
             Request::Len => Response::Count(model.len()),
             Request::State(key) => Response::State(model.state(key)),
-            Request::ShuttingDown => Response::Flag(model.shutting_down()),
+            Request::ShuttingDown => Response::Flag(model.is_shutting_down()),
             Request::DoneKey(key) => Response::Completed(model.release_key(key)),
             Request::ShutDown => {
                 model.shut_down();
@@ -212,7 +212,7 @@ impl QueueSpec {
     fn handed(&mut self, first: u32, handed: Vec<Handed>) -> Response {
         let mut work = Vec::new();
         for (run, handed) in (first..).zip(handed) {
-            work.push((handed.key, handed.requeues));
+            work.push((handed.key, handed.failures));
             self.runs
                 .extend(handed.ticket.numbered().map(|ticket| (run, ticket)));
         }

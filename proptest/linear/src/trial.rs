@@ -66,7 +66,7 @@ impl<H: Host<Key = Key>, R: Deref<Target = binding::Shared<H>>> Runs<Guard<H, R>
     ) -> Response {
         let mut work = Vec::new();
         for (run, guard) in (first..).zip(guards) {
-            work.push((*guard, guard.requeues()));
+            work.push((*guard, guard.failures()));
             self.0.push((run, guard));
         }
         Response::Work(work)
@@ -96,10 +96,10 @@ where
             Response::AddedMany(added, rejected)
         }
         Request::Forget(key) => Response::Count(queue.forget(&key) as usize),
-        Request::NumRequeues(key) => Response::Count(queue.num_requeues(&key) as usize),
+        Request::NumRequeues(key) => Response::Count(queue.failures(&key) as usize),
         Request::Len => Response::Count(queue.len()),
         Request::State(key) => Response::State(queue.state(&key).map(Known::from)),
-        Request::ShuttingDown => Response::Flag(queue.shutting_down()),
+        Request::ShuttingDown => Response::Flag(queue.is_shutting_down()),
         Request::DoneKey(key) => Response::Completed(queue.release_key(&key)),
         Request::ShutDown => {
             queue.shut_down();

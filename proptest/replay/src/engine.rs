@@ -134,8 +134,8 @@ impl<'r> Replay<'r> {
     }
 
     fn end(&mut self, end: &End, progress: &mut Progress) -> Result<(), Stop> {
-        if let Some(shutting_down) = end.shutting_down {
-            let recorded = (end.len, shutting_down, Instant::from_nanos(end.t));
+        if let Some(is_shutting_down) = end.is_shutting_down {
+            let recorded = (end.len, is_shutting_down, Instant::from_nanos(end.t));
             self.compare(What::State, recorded, |player| player.state(), progress)?;
         }
         let figures = end.figures(&self.recording.priorities(), self.undelayed);
@@ -143,8 +143,8 @@ impl<'r> Replay<'r> {
             let look = |player: &mut dyn Play| (name, text(&player.figures()));
             self.compare(What::Figures, (name, text(&figures)), look, progress)?;
         }
-        for (key, recorded) in (1..).zip(&end.num_requeues) {
-            let look = |player: &mut dyn Play| (key, player.num_requeues(key));
+        for (key, recorded) in (1..).zip(&end.failures) {
+            let look = |player: &mut dyn Play| (key, player.failures(key));
             self.compare(What::NumRequeues, (key, *recorded), look, progress)?;
         }
         if self.undelayed > 0 && !self.has_parted {

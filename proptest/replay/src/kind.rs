@@ -135,7 +135,7 @@ impl Kind {
                 allowed.then_some(TIES_IN_ORDER)
             }
             _ => {
-                let closed = ours.shutting_down();
+                let closed = ours.is_shutting_down();
                 let named = match (what, place.map(|place| &place.seen.outcome)) {
                     (What::Outcome, Some(outcome)) => queue_difference(outcome, closed),
                     (What::NumRequeues, _) => closed.then_some(LIMITER_AFTER_SHUTDOWN),
@@ -167,7 +167,7 @@ fn priority_difference(
         return Some(LEN_COUNTS_READY);
     }
     match place.step.op {
-        _ if ours.shutting_down() => Some(SHUT_DOWN_HANDS_OUT),
+        _ if ours.is_shutting_down() => Some(SHUT_DOWN_HANDS_OUT),
         Op::Get(_) if theirs.has_kept_place() => Some(DELAY_ENDED),
         Op::Get(_) if theirs.has_added_active() => Some(ADDED_ACTIVE),
         Op::Get(_) if theirs.has_tied() => Some(TIES_IN_ORDER),

@@ -134,7 +134,7 @@ impl Subject {
                 let fresh = AnyRecord::default();
                 let record = self.records.get(&k).unwrap_or(&fresh);
                 Comparison::Requeues {
-                    ours: self.limiter.requeues(record),
+                    ours: self.limiter.failures(record),
                     recorded: n,
                 }
             }

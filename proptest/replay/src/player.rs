@@ -61,7 +61,7 @@ pub(crate) trait Play {
     /// The figures.
     fn figures(&mut self) -> Figures;
     /// The failures of a key.
-    fn num_requeues(&mut self, key: Key) -> u32;
+    fn failures(&mut self, key: Key) -> u32;
     /// All that the queue shows of itself, with a line for each key that it holds.
     fn describe(&mut self, keys: Key) -> String;
     /// Panics if the queue's own invariants do not hold.
@@ -124,9 +124,9 @@ impl<S: Subject> Player<S> {
                 subject.forget(k);
                 Outcome::None
             }
-            Op::NumRequeues { k, .. } => Outcome::Count(subject.num_requeues(k)),
+            Op::NumRequeues { k, .. } => Outcome::Count(subject.failures(k)),
             Op::Len {} => Outcome::None,
-            Op::ShuttingDown { .. } => Outcome::Flag(subject.shutting_down()),
+            Op::ShuttingDown { .. } => Outcome::Flag(subject.is_shutting_down()),
             Op::ShutDown {} => {
                 subject.shut_down();
                 Outcome::None
@@ -183,7 +183,7 @@ impl<S: Subject> Player<S> {
                 let priority = self.priorities.get(usize::from(handed.priority));
                 Outcome::Key(handed.key, priority.copied().unwrap_or(i64::MAX))
             }
-            None if self.subject.shutting_down() => Outcome::ShutDown,
+            None if self.subject.is_shutting_down() => Outcome::ShutDown,
             None => Outcome::WouldBlock,
         }
     }
@@ -214,7 +214,7 @@ impl<S: Subject> Player<S> {
     fn advance(&mut self, by: Duration) {
         let subject = &mut self.subject;
         let end = subject.now() + by;
-        while !subject.shutting_down() {
+        while !subject.is_shutting_down() {
             let now = subject.now().as_nanos();
             let tick = TICK.as_nanos() as u64;
             let until_tick = tick - now % tick;
@@ -254,21 +254,22 @@ impl<S: Subject> Play for Player<S> {
 
     fn state(&mut self) -> (usize, bool, Instant) {
         let subject = &mut self.subject;
-        (subject.len(), subject.shutting_down(), subject.now())
+        (subject.len(), subject.is_shutting_down(), subject.now())
     }
 
     fn figures(&mut self) -> Figures {
         self.subject.figures().unwrap_or_default()
     }
 
-    fn num_requeues(&mut self, key: Key) -> u32 {
-        self.subject.num_requeues(key)
+    fn failures(&mut self, key: Key) -> u32 {
+        self.subject.failures(key)
     }
 
     fn describe(&mut self, keys: Key) -> String {
-        let (len, shutting_down, now) = self.state();
+        let (len, is_shutting_down, now) = self.state();
         let totals = self.subject.totals();
-        let mut text = format!(" at {now}, len {len}, {totals:?}, shutting down {shutting_down}");
+        let mut text =
+            format!(" at {now}, len {len}, {totals:?}, shutting down {is_shutting_down}");
         for key in 1..=keys {
             if let Some(known) = self.subject.state(key) {
                 text += &format!("\n    {key}: {known:?}");

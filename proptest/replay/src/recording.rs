@@ -122,7 +122,7 @@ pub(crate) struct Get {
 #[serde(deny_unknown_fields)]
 pub(crate) struct End {
     pub(crate) len: usize,
-    pub(crate) shutting_down: Option<bool>,
+    pub(crate) is_shutting_down: Option<bool>,
     pub(crate) t: u64,
     /// The gauge of dirty keys.
     depth: Option<i64>,
@@ -138,7 +138,7 @@ pub(crate) struct End {
     metric_ticks: u64,
     /// The failures of keys `1..=keys`.
     #[serde(default)]
-    pub(crate) num_requeues: Vec<u32>,
+    pub(crate) failures: Vec<u32>,
 }
 
 const fn no_limiter() -> LimiterSpec {
@@ -250,8 +250,8 @@ impl End {
         match kind {
             Kind::Priority if self.depth_by_priority.is_none() => Err("no \"depth_by_priority\""),
             Kind::Queue if self.depth.is_none() => Err("no \"depth\""),
-            Kind::Queue if self.shutting_down.is_none() => Err("no \"shutting_down\""),
-            Kind::Queue if self.num_requeues.len() != usize::from(keys) => {
+            Kind::Queue if self.is_shutting_down.is_none() => Err("no \"shutting_down\""),
+            Kind::Queue if self.failures.len() != usize::from(keys) => {
                 Err("num_requeues has another length than there are keys")
             }
             _ => Ok(()),

@@ -119,6 +119,6 @@ pub fn is_at_rest<H: Host>(queue: &Shared<H>) {
     queue.lock().with(|state| {
         let queue = state.queue();
         queue.assert_valid();
-        assert_eq!((queue.held_len(), queue.asleep()), (0, 0));
+        assert_eq!((queue.total(), queue.asleep()), (0, 0));
     });
 }

@@ -176,7 +176,7 @@ impl Ledger {
                 assert!(!account.is_due(), "key {key} is lost: {account:?}");
                 continue;
             };
-            assert_eq!(last.requeues, account.failures, "failures of key {key}");
+            assert_eq!(last.failures, account.failures, "failures of key {key}");
             // All that a queue keeps of a key that it has handed back.
             queue.forget(key);
         }
@@ -233,7 +233,7 @@ impl Run {
         match ending {
             Ending::Done => Ok(Action::Success),
             Ending::Again(after) => Ok(Action::RequeueAfter(after)),
-            Ending::RetryLater(after) => Ok(Action::RetryAfter(after)),
+            Ending::RetryLater(after) => Ok(Action::Snooze(after)),
             Ending::Failed => Err("failed"),
             // Without the hook, which would take it for the end of the test.
             Ending::Panicked => resume_unwind(Box::new("panicked")),

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use requeue_std::core::binding::{self, Host, Lock};
 use requeue_std::core::{
-    Action, Batch, Drained, GetError, Groups, Growable, Guard, Instant, ItemExponentialFailure,
-    KeyState, Leftover, Policy, Queue, RandomState, RateLimiter, Reporter, Storage, Workers,
+    Action, Batch, Drained, Exponential, Groups, Growable, Guard, Instant, KeyState, Leftover,
+    Policy, Queue, RandomState, RateLimiter, Reporter, Storage, WaitError, Workers,
 };
 use requeue_std::{QueueClock, ThreadHost};
 use requeue_tokio::TaskHost;
@@ -57,7 +57,7 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// # Errors
     ///
     /// As there.
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError>;
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError>;
 
     /// The runtime's `get_many`.
     fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>>;
@@ -100,7 +100,7 @@ pub trait Limiter: RateLimiter<Record: Send> + Send + 'static {
 }
 
 /// The first retry comes after a second.
-impl Limiter for ItemExponentialFailure {
+impl Limiter for Exponential {
     fn new() -> Self {
         Self::new(SECOND, 100 * SECOND)
     }
@@ -108,7 +108,7 @@ impl Limiter for ItemExponentialFailure {
 
 /// The same. Where it is alone in a tuple, which makes it a type of its own, a key is handed out
 /// each second.
-impl Limiter for (ItemExponentialFailure,) {
+impl Limiter for (Exponential,) {
     fn new() -> Self {
         (Limiter::new(),)
     }
@@ -154,22 +154,22 @@ pub type Shared<Q> = binding::Shared<<Q as Waits>::Host>;
 pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
-pub type Threads = requeue_std::WorkQueue<u32, ItemExponentialFailure>;
+pub type Threads = requeue_std::WorkQueue<u32, Exponential>;
 
 /// The queue for tasks.
-pub type Tasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure>;
+pub type Tasks = requeue_tokio::WorkQueue<u32, Exponential>;
 
 /// The queue for threads that hands out a key each second.
-pub type PacedThreads = requeue_std::WorkQueue<u32, (ItemExponentialFailure,)>;
+pub type PacedThreads = requeue_std::WorkQueue<u32, (Exponential,)>;
 
 /// The queue for tasks that hands out a key each second.
-pub type PacedTasks = requeue_tokio::WorkQueue<u32, (ItemExponentialFailure,)>;
+pub type PacedTasks = requeue_tokio::WorkQueue<u32, (Exponential,)>;
 
 /// The queue for threads whose keys belong to groups.
-pub type GroupedThreads = requeue_std::WorkQueue<u32, ItemExponentialFailure, Grouped>;
+pub type GroupedThreads = requeue_std::WorkQueue<u32, Exponential, Grouped>;
 
 /// The queue for tasks whose keys belong to groups.
-pub type GroupedTasks = requeue_tokio::WorkQueue<u32, ItemExponentialFailure, Grouped>;
+pub type GroupedTasks = requeue_tokio::WorkQueue<u32, Exponential, Grouped>;
 
 impl<L: Limiter, S: Stored> Waits for requeue_std::WorkQueue<u32, L, S>
 where
@@ -204,7 +204,7 @@ where
         self.get()
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
         self.get_deadline(deadline)
     }
 
@@ -283,7 +283,7 @@ where
         block_on(curious(self, self.get()))
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, GetError> {
+    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
         block_on(curious(self, self.get_deadline(deadline)))
     }
 

@@ -38,6 +38,6 @@ pub(crate) fn runs_completed_together_are_each_completed(script: &mut Script) {
     let outcome = script.subject.finish_many(tickets, Action::Retry);
     assert_eq!(outcome, Err(NotActive), "one of them was completed before");
     script.subject.assert_valid();
-    script.requeues(1, 0);
-    script.requeues(2, 1);
+    script.failures(1, 0);
+    script.failures(2, 1);
 }

@@ -71,7 +71,7 @@ pub(crate) fn a_key_that_is_cancelled_and_added_goes_to_the_end(script: &mut Scr
 pub(crate) fn failures_survive_a_cancel(script: &mut Script) {
     script.fail(1, 1);
     assert!(cancel(script, 1));
-    script.requeues(1, 1);
+    script.failures(1, 1);
     assert!(!cancel(script, 1), "failures are no work");
     script.fail(1, 2);
     assert_eq!(script.subject.forget(1), 2);

@@ -266,11 +266,11 @@ pub(crate) fn rate_limiting_queue(script: &mut Script) {
     const TWO: Key = 2;
     script.fail(ONE, 1);
     script.fail(ONE, 2);
-    script.requeues(ONE, 2);
+    script.failures(ONE, 2);
     script.fail(TWO, 1);
     script.fail(TWO, 2);
     assert_eq!(script.subject.forget(ONE), 2);
-    script.requeues(ONE, 0);
+    script.failures(ONE, 0);
     script.fail(ONE, 1);
 }
 

@@ -102,7 +102,7 @@ pub(crate) fn done_with_a_stale_ticket_is_an_error(script: &mut Script) {
     let current = script.get(1);
     let retry = script.subject.finish(stale, Action::Retry);
     assert_eq!(retry, Err(NotActive));
-    script.requeues(1, 0);
+    script.failures(1, 0);
     assert_eq!(script.subject.release(current), Ok(()));
     assert_eq!(script.subject.totals().held, 0);
 }
@@ -127,7 +127,7 @@ pub(crate) fn limiter_not_charged_after_shutdown(script: &mut Script) {
     script.subject.shut_down();
     let retried = script.subject.add_rate_limited(1);
     assert_eq!(retried, Err(Rejected::Closed(1)));
-    script.requeues(1, 1);
+    script.failures(1, 1);
 }
 
 pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
@@ -143,11 +143,11 @@ pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     script.subject.shut_down();
     script.advance(10);
 
-    let left = |key: Key, left, requeues| {
+    let left = |key: Key, left, failures| {
         Some(Left {
             key,
             left,
-            requeues,
+            failures,
             priority: 0,
         })
     };
@@ -168,7 +168,7 @@ pub(crate) fn ready_keys_can_be_taken_back_after_shutdown(script: &mut Script) {
     let left = Left {
         key: 1,
         left: ms(0),
-        requeues: 0,
+        failures: 0,
         priority: 0,
     };
     assert_eq!(script.subject.take_ready(), Some(left));
@@ -193,7 +193,7 @@ pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed(script: &mut Scri
     let left = Left {
         key: 1,
         left: ms(0),
-        requeues: 1,
+        failures: 1,
         priority: 0,
     };
     assert_eq!(script.subject.take_delayed(), Some(left));
@@ -246,7 +246,7 @@ pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
     let (many, rejected) = subject.add_many(&[new, 1]);
     assert_eq!((many.rejected, many.coalesced), (1, 1));
     assert_eq!(rejected, [Rejected::Full(new)]);
-    script.requeues(new, 0);
+    script.failures(new, 0);
     script.get(1);
     script.done(1);
     script.add(new, Added::Ready);
@@ -282,10 +282,10 @@ pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
         script.done(*key);
     }
     for (made_room, oldest) in order.into_iter().enumerate() {
-        script.requeues(oldest, 1);
+        script.failures(oldest, 1);
         let another = new + made_room as Key;
         script.add(another, Added::Ready);
-        script.requeues(oldest, 0);
+        script.failures(oldest, 0);
     }
     let refused = new + new;
     script.refused(refused, Rejected::Full(refused));
@@ -302,8 +302,8 @@ pub(crate) fn failure_records_can_be_limited(script: &mut Script) {
         script.get(key);
         script.done(key);
     }
-    script.requeues(1, 0);
-    script.requeues(2, 1);
-    script.requeues(3, 1);
+    script.failures(1, 0);
+    script.failures(2, 1);
+    script.failures(3, 1);
     assert_eq!(script.subject.totals().held, 2);
 }

@@ -27,5 +27,5 @@ pub(crate) fn a_failure_does_not_put_an_earlier_deadline_off(script: &mut Script
     script.done(1);
     script.advance(4);
     script.nothing_to_get();
-    script.requeues(1, 3);
+    script.failures(1, 3);
 }

@@ -8,7 +8,7 @@ pub(crate) fn a_key_that_is_forgotten_starts_again(script: &mut Script) {
     script.fail(1, 1);
     script.fail(1, 2);
     assert_eq!(script.subject.forget(1), 2);
-    script.requeues(1, 0);
+    script.failures(1, 0);
     script.fail(1, 1);
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn a_run_that_succeeded_forgets(script: &mut Script) {
     let again = Action::RequeueAfter(ms(5));
     let finished = script.subject.finish(ticket, again);
     assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
-    script.requeues(1, 0);
+    script.failures(1, 0);
 
     script.fail(1, 1);
     script.advance(5);

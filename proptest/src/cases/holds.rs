@@ -175,7 +175,7 @@ pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
 }
 
 pub(crate) fn a_dirty_key_is_reported_to_run_when_it_has_cooled_down(script: &mut Script) {
-    for action in [Action::RequeueAfter(ms(8)), Action::RetryAfter(ms(8))] {
+    for action in [Action::RequeueAfter(ms(8)), Action::Snooze(ms(8))] {
         script.renew(&holding(5, false));
         script.add(1, Added::Ready);
         let ticket = script.get(1);
@@ -260,7 +260,7 @@ pub(crate) fn a_held_key_is_a_leftover(script: &mut Script) {
     script.closed();
     script.advance(4);
     let left = script.subject.take_delayed();
-    let left = left.map(|left| (left.key, left.left, left.requeues));
+    let left = left.map(|left| (left.key, left.left, left.failures));
     assert_eq!(left, Some((1, ms(6), 1)));
 }
 

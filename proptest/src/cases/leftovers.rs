@@ -11,11 +11,11 @@ pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     assert_eq!(script.subject.take_ready(), None, "not before shutdown");
     assert_eq!(script.subject.take_delayed(), None, "not before shutdown");
     script.subject.shut_down();
-    let left = |key: Key, millis, requeues| {
+    let left = |key: Key, millis, failures| {
         Some(Left {
             key,
             left: ms(millis),
-            requeues,
+            failures,
             priority: 0,
         })
     };

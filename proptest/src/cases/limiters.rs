@@ -13,7 +13,7 @@ pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
     }));
     for (failures, delay) in [(1, 1), (2, 2), (3, 4), (4, 5), (5, 5)] {
         script.fail(1, delay);
-        script.requeues(1, failures);
+        script.failures(1, failures);
     }
     script.fail(2, 1);
 }
@@ -52,7 +52,7 @@ pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
         let ticket = script.get(1);
         let finished = script.subject.finish(ticket, Action::Retry);
         assert_eq!(finished, Ok(Finished::Delayed(ms(delay))));
-        script.requeues(1, failures);
+        script.failures(1, failures);
         script.advance(delay);
         script.get(1);
         script.done(1);
@@ -63,9 +63,9 @@ pub(crate) fn a_run_that_is_put_off_is_not_charged(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
-    let finished = script.subject.finish(ticket, Action::RetryAfter(ms(7)));
+    let finished = script.subject.finish(ticket, Action::Snooze(ms(7)));
     assert_eq!(finished, Ok(Finished::Delayed(ms(7))));
-    script.requeues(1, 1);
+    script.failures(1, 1);
     script.advance(6);
     script.nothing_to_get();
     script.advance(1);

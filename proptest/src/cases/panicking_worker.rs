@@ -8,7 +8,7 @@ pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
     for (failures, delay) in [(1, 1), (2, 2)] {
         script.subject.panic_at_work();
         script.subject.assert_valid();
-        script.requeues(1, failures);
+        script.failures(1, failures);
         assert_eq!(script.subject.totals().active, 0, "no worker has it");
         script.advance(delay - 1);
         script.nothing_to_get();
@@ -25,7 +25,7 @@ pub(crate) fn its_key_is_kept_while_the_queue_shuts_down(script: &mut Script) {
     let left = Left {
         key: 1,
         left: ms(1),
-        requeues: 1,
+        failures: 1,
         priority: 0,
     };
     assert_eq!(script.subject.take_delayed(), Some(left));

@@ -15,7 +15,7 @@ pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
     script.done(1);
     script.refused(new, Rejected::Full(new));
     for key in 1..new {
-        script.requeues(key, 1);
+        script.failures(key, 1);
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn a_failure_record_that_is_forgotten_is_not_dropped_twice(script: &m
     // All are failure records. The oldest but one gives its room back by itself.
     assert_eq!(script.subject.forget(2), 1);
     script.add(capacity + 1, Added::Ready);
-    script.requeues(1, 1);
+    script.failures(1, 1);
     script.add(capacity + 2, Added::Ready);
-    script.requeues(1, 0);
+    script.failures(1, 0);
 }

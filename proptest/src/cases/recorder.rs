@@ -158,9 +158,9 @@ impl Subject for Recorder {
         debug: snapshot() -> Vec<(Key, Known)>;
         debug: state(key: Key) -> Option<Known>;
         debug: contains(key: Key) -> bool;
-        debug: num_requeues(key: Key) -> u32;
+        debug: failures(key: Key) -> u32;
         debug: totals() -> Totals;
-        debug: shutting_down() -> bool;
+        debug: is_shutting_down() -> bool;
         nothing: advance(by: Duration);
     }
 

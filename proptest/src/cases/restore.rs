@@ -5,11 +5,11 @@ use requeue_core::{Added, Rejected};
 use super::{Script, ms};
 use crate::subject::{Key, Left, Subject};
 
-const fn left(key: Key, millis: u64, requeues: u32) -> Left {
+const fn left(key: Key, millis: u64, failures: u32) -> Left {
     Left {
         key,
         left: ms(millis),
-        requeues,
+        failures,
         priority: 0,
     }
 }
@@ -47,7 +47,7 @@ pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
         };
         restore(script, leftover, expected);
     }
-    script.requeues(2, 2);
+    script.failures(2, 2);
     script.get(4);
     let ticket = script.get(2);
     let retried = script.subject.finish(ticket, requeue_core::Action::Retry);
@@ -68,22 +68,22 @@ pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
 pub(crate) fn a_key_that_is_there_takes_the_sooner_time_and_the_larger_count(script: &mut Script) {
     script.fail(1, 1);
     restore(script, left(1, 3, 2), Added::Coalesced);
-    script.requeues(1, 2);
+    script.failures(1, 2);
     script.advance(1);
     let ticket = script.get(1);
     restore(script, left(1, 0, 1), Added::Dirty);
-    script.requeues(1, 2);
+    script.failures(1, 2);
     restore(script, left(1, 9, 0), Added::Delayed);
     restore(script, left(1, 7, 3), Added::Sooner);
     assert_eq!(script.subject.release(ticket), Ok(()));
     script.get(1);
-    script.requeues(1, 3);
+    script.failures(1, 3);
 
     script.fail(2, 1);
     assert!(script.subject.cancel_key(2).is_some());
     restore(script, left(2, 0, 5), Added::Ready);
     script.get(2);
-    script.requeues(2, 5);
+    script.failures(2, 5);
     assert_eq!(script.subject.forget(2), 5);
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn a_leftover_that_is_refused_is_handed_back_whole(script: &mut Scrip
             Err(Rejected::Closed(refused))
         );
     }
-    script.requeues(1, 0);
+    script.failures(1, 0);
 }
 
 pub(crate) fn a_restored_key_keeps_its_level(script: &mut Script) {

@@ -7,7 +7,7 @@ pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
     script.subject.shut_down();
-    assert!(script.subject.shutting_down());
+    assert!(script.subject.is_shutting_down());
     script.get(1);
     script.get(2);
     script.closed();
@@ -32,7 +32,7 @@ pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
 pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
-    let again = Action::RetryAfter(ms(5));
+    let again = Action::Snooze(ms(5));
     assert!(script.subject.finish(ticket, again).is_ok());
     script.subject.shut_down();
     script.advance(5);

@@ -29,9 +29,9 @@ pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
     let known = snapshot(script, &[1, 2, 3, 4]);
     assert!(known[0].active && known[0].dirty && !known[0].ready);
     assert!(known[1].ready && known[1].due == Some(script.subject.now() + ms(30)));
-    assert!(known[2].due.is_some() && known[2].requeues == 1);
+    assert!(known[2].due.is_some() && known[2].failures == 1);
     assert!(
-        known[3].due.is_none() && known[3].requeues == 1,
+        known[3].due.is_none() && known[3].failures == 1,
         "its failures are held"
     );
 

@@ -12,7 +12,7 @@ pub(crate) fn a_run_is_completed_once(script: &mut Script) {
     let retried = script.subject.finish(ticket, Action::Retry);
     assert_eq!(retried, Err(NotActive));
     script.subject.assert_valid();
-    script.requeues(1, 0);
+    script.failures(1, 0);
     assert_eq!(script.subject.totals().held, 0);
 }
 

@@ -222,7 +222,7 @@ fn left(byte: u8, after: u8, unit: Duration) -> Left {
     Left {
         key: key(byte),
         left: delay(after, unit),
-        requeues: u32::from(byte / 4 % 4),
+        failures: u32::from(byte / 4 % 4),
         priority: byte / 128,
     }
 }
@@ -232,7 +232,7 @@ fn action(byte: u8, unit: Duration) -> Action {
         0..3 => Action::Release,
         3..5 => Action::Success,
         5 => Action::Retry,
-        6 => Action::RetryAfter(delay(byte, unit)),
+        6 => Action::Snooze(delay(byte, unit)),
         _ => Action::RequeueAfter(delay(byte, unit)),
     }
 }

@@ -42,7 +42,7 @@ fn delays_and_policies() -> Vec<(LimiterSpec, PolicySpec)> {
         base_ns,
         max_ns: 20,
     };
-    let bucket = |rate: f64, burst| LimiterSpec::Bucket {
+    let bucket = |rate: f64, burst| LimiterSpec::TokenBucket {
         rate_bits: FloatBits(rate),
         burst,
     };
@@ -187,10 +187,10 @@ fn adding(keys: Key) -> impl Strategy<Value = Step> {
 
 fn left(keys: Key) -> impl Strategy<Value = Left> {
     let drawn = (1..=keys, delay(), 0..4u32, 0..3u8);
-    drawn.prop_map(|(key, left, requeues, priority)| Left {
+    drawn.prop_map(|(key, left, failures, priority)| Left {
         key,
         left,
-        requeues,
+        failures,
         priority,
     })
 }
@@ -259,7 +259,7 @@ fn action() -> impl Strategy<Value = Action> {
         Just(Action::Success),
         delay().prop_map(Action::RequeueAfter),
         Just(Action::Retry),
-        delay().prop_map(Action::RetryAfter),
+        delay().prop_map(Action::Snooze),
     ]
 }
 

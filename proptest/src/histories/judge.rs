@@ -120,9 +120,9 @@ impl Pair {
                 empty_handed.push(call);
                 continue;
             };
-            let what = |key, requeues, priority| (key, requeues, priority);
-            let got_what = what(got.key, got.requeues, got.priority);
-            let same = |it: &Handed| what(it.key, it.requeues, it.priority) == got_what;
+            let what = |key, failures, priority| (key, failures, priority);
+            let got_what = what(got.key, got.failures, got.priority);
+            let same = |it: &Handed| what(it.key, it.failures, it.priority) == got_what;
             let Some(index) = expected.iter().position(same) else {
                 return Err(self.unexpected_key(call.id, got));
             };

@@ -158,7 +158,7 @@ impl Pair {
     /// How many failures there are of the key that has failed most.
     pub(super) fn most_failures(&mut self) -> u32 {
         let model = &mut self.model;
-        let failures = (1..=self.keys).map(|key| model.num_requeues(key));
+        let failures = (1..=self.keys).map(|key| model.failures(key));
         failures.max().unwrap_or(0)
     }
 
@@ -199,15 +199,15 @@ impl Pair {
             same("state", (key, subject.state(key)), (key, model.state(key)))?;
             let contains = (key, subject.contains(key));
             same("contains", contains, (key, model.contains(key)))?;
-            let requeues = (key, subject.num_requeues(key));
-            same("num_requeues", requeues, (key, model.num_requeues(key)))?;
+            let failures = (key, subject.failures(key));
+            same("num_requeues", failures, (key, model.failures(key)))?;
             let group = group_of(&key);
             let figures = (group, subject.group(group));
             same("group", figures, (group, model.group(group)))?;
         }
         same("totals", subject.totals(), model.totals())?;
-        let closed = subject.shutting_down();
-        same("shutting_down", closed, model.shutting_down())?;
+        let closed = subject.is_shutting_down();
+        same("shutting_down", closed, model.is_shutting_down())?;
         same("paused", subject.is_paused(), model.is_paused())?;
         same("idle", subject.is_idle(), model.is_idle())?;
         same("settled", subject.is_settled(), model.is_settled())?;

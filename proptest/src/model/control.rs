@@ -28,7 +28,7 @@ impl Model {
 
     /// A deadline comes before its time, unless time has stopped.
     pub(super) fn end_delay(&mut self, key: Key) -> bool {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return false;
         }
         self.arrive_at(key);
@@ -49,7 +49,7 @@ impl Model {
     }
 
     pub(super) fn end_all_delays(&mut self) {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return;
         }
         while self.release(usize::MAX) {}
@@ -140,7 +140,7 @@ impl Model {
 
     /// An add as another queue would have made it, with the failures that the key had there.
     pub(super) fn take_over(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return Err(Rejected::Closed(left));
         }
         if left.priority >= self.levels {
@@ -151,10 +151,10 @@ impl Model {
         if self.make_room(key).is_err() {
             return Err(Rejected::Full(left));
         }
-        if self.failures_of(key) < left.requeues {
+        if self.failures_of(key) < left.failures {
             let mut memory = remove(&mut self.failures, key).unwrap_or_default();
             let record = &mut memory.record;
-            self.limiter.set_requeues(record, left.requeues);
+            self.limiter.set_failures(record, left.failures);
             self.remember(key, memory);
         }
         Ok(match left.left {

@@ -24,7 +24,7 @@ impl Model {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return self.refuse(key);
         }
         self.arrive_at(key);

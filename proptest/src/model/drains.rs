@@ -62,8 +62,8 @@ impl Model {
 
     fn stop_time(&mut self) {
         self.arrive();
-        if !self.shutting_down {
-            self.shutting_down = true;
+        if !self.is_shutting_down {
+            self.is_shutting_down = true;
             self.paused = false;
             self.closed_at = (self.now, self.entries);
             self.review();

@@ -34,13 +34,13 @@ impl Model {
                 Some(delay)
             }
             Action::Retry => Some(self.charge(key)),
-            Action::RetryAfter(delay) => Some(delay),
+            Action::Snooze(delay) => Some(delay),
             _ => None,
         };
         if let Some(delay) = delay {
             let due = self.now + delay;
             let level = self.running_level(key);
-            if !self.shutting_down {
+            if !self.is_shutting_down {
                 self.retry_at(key, due, level);
             } else if !self.dirty.contains(&key) {
                 self.schedule(key, due, level);
@@ -59,14 +59,14 @@ impl Model {
         Ok(match delay {
             _ if ready => Finished::Ready,
             None => Finished::Idle,
-            Some(delay) if self.shutting_down => Finished::Leftover(delay),
+            Some(delay) if self.is_shutting_down => Finished::Leftover(delay),
             Some(delay) => Finished::Delayed(delay),
         })
     }
 
     /// What is left over after shutdown: client-go drops it.
     pub(super) fn pop_delayed(&mut self) -> Option<Left> {
-        if !self.shutting_down {
+        if !self.is_shutting_down {
             return None;
         }
         if self.due_keys_max.is_none() {
@@ -77,7 +77,7 @@ impl Model {
         let Waiting {
             due, key, level, ..
         } = self.first_waiting()?;
-        let requeues = self.failures_of(key);
+        let failures = self.failures_of(key);
         self.stop_waiting(key);
         self.settle();
         let left = if due.is_never() {
@@ -88,13 +88,13 @@ impl Model {
         Some(Left {
             key,
             left,
-            requeues,
+            failures,
             priority: level,
         })
     }
 
     pub(super) fn pop_ready(&mut self) -> Option<Left> {
-        if !self.shutting_down {
+        if !self.is_shutting_down {
             return None;
         }
         self.without_time(|model| {
@@ -136,7 +136,7 @@ impl Model {
         let pending = self.waiting.iter().find(|entry| entry.key == key);
         let priority = pending.map_or(0, |entry| entry.level);
         let priority = priority.max(self.queued_level(key));
-        let requeues = self.failures_of(key);
+        let failures = self.failures_of(key);
         self.figures.depth -= 1;
         remove(&mut self.added, key);
         self.dirty.retain(|other| *other != key);
@@ -146,7 +146,7 @@ impl Model {
         Left {
             key,
             left: Duration::ZERO,
-            requeues,
+            failures,
             priority,
         }
     }

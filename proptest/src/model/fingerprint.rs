@@ -27,7 +27,7 @@ pub struct Fingerprint {
     /// And when each began; how long ago if times are relative.
     bursts: Vec<(Key, Instant)>,
     records: Vec<Key>,
-    shutting_down: bool,
+    is_shutting_down: bool,
     paused: bool,
     drains: Drains,
 }
@@ -43,7 +43,7 @@ impl Hash for Fingerprint {
             (key, due.as_nanos(), level, is_due).hash(state);
         }
         self.failures.len().hash(state);
-        self.shutting_down.hash(state);
+        self.is_shutting_down.hash(state);
     }
 }
 
@@ -111,7 +111,7 @@ impl Model {
             failures,
             bursts: _,
             records,
-            shutting_down,
+            is_shutting_down,
             paused,
             closed_at: _,
             drains,
@@ -155,7 +155,7 @@ impl Model {
             failures,
             bursts: self.present_bursts(),
             records: records.clone(),
-            shutting_down: *shutting_down,
+            is_shutting_down: *is_shutting_down,
             paused: *paused,
             drains: drains.clone(),
         }

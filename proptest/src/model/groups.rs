@@ -1,6 +1,6 @@
 //! Groups: whose turn it is, in lists.
 
-use requeue_core::{Bucket, Instant, RateLimiter};
+use requeue_core::{Instant, RateLimiter, TokenBucket};
 
 use super::Model;
 use crate::subject::{Cap, GroupFigures, GroupOrder, Key, Rate, group_of};
@@ -15,7 +15,7 @@ pub(super) struct Turns {
     /// The rate that each group has had last, as far as that has been noticed.
     rates: Vec<(u8, Option<Rate>)>,
     /// What is left of the rates.
-    buckets: Vec<(u8, Bucket)>,
+    buckets: Vec<(u8, TokenBucket)>,
     /// Groups without a token, and when they get one, in the order in which they ran out.
     resting: Vec<(u8, Instant)>,
     /// Groups that may not start a run, as far as that has been noticed.
@@ -65,7 +65,7 @@ impl Model {
             return;
         };
         match *order {
-            GroupOrder::Pause(_) if self.shutting_down => return,
+            GroupOrder::Pause(_) if self.is_shutting_down => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
                 let mut places = turns.turns.clone();
@@ -120,9 +120,9 @@ impl Model {
         };
         let cap = turns.cap_of(group);
         let active = self.processing.iter().filter(|key| group_of(key) == group);
-        let most = cap.most_active().max(usize::from(self.shutting_down));
+        let most = cap.most_active().max(usize::from(self.is_shutting_down));
         let rests = turns.resting.iter().any(|(name, _)| *name == group);
-        let paused = turns.paused.contains(&group) && !self.shutting_down;
+        let paused = turns.paused.contains(&group) && !self.is_shutting_down;
         active.count() < most && !rests && !paused
     }
 
@@ -133,9 +133,9 @@ impl Model {
         let held = keys.iter().filter(of_group).count();
         let ready = self.queue.iter().filter(of_group).count();
         let active = self.processing.iter().filter(of_group).count();
-        let paused = turns.paused.contains(&group) && !self.shutting_down;
+        let paused = turns.paused.contains(&group) && !self.is_shutting_down;
         let most = turns.cap_of(group).most_active();
-        let most = most.max(usize::from(self.shutting_down));
+        let most = most.max(usize::from(self.is_shutting_down));
         let rests = turns.resting.iter().any(|(name, _)| *name == group);
         (held > 0).then_some(GroupFigures {
             ready,
@@ -214,7 +214,7 @@ impl Model {
 
     /// The rates of all groups whose time has come allow a run. Shutdown does not stop their time.
     pub(super) fn groups_come_due(&mut self) {
-        while self.shutting_down && self.group_comes_first(None) {
+        while self.is_shutting_down && self.group_comes_first(None) {
             self.group_comes_due();
         }
     }

@@ -52,7 +52,7 @@ impl Model {
         let held = self.held_until(key);
         if is_after(held, self.now) && self.dirty.contains(&key) {
             self.delay_instead(key, held);
-            if self.shutting_down {
+            if self.is_shutting_down {
                 // Others take the place of a key that was to be ready.
                 self.arrive();
             }

@@ -24,7 +24,7 @@ impl Model {
         let ready_keys_wait = (paces || self.groups.is_some()) && !self.queue.is_empty();
         let is_dirty = |key| self.dirty.contains(key);
         let comes_back = self.is_draining() && self.processing.iter().any(is_dirty);
-        self.shutting_down && !ready_keys_wait && !comes_back
+        self.is_shutting_down && !ready_keys_wait && !comes_back
     }
 
     /// Whether a call would get a key now.

@@ -11,7 +11,7 @@ impl Model {
         key: Key,
         options: AddOptions,
     ) -> Result<Scheduled, Rejected<Key>> {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return Err(Rejected::Closed(key));
         }
         if options.priority.is_some_and(|level| level >= self.levels) {

@@ -59,7 +59,7 @@ impl Model {
     /// default_rate_limiters.go, NumRequeues.
     pub(super) fn failures_of(&self, key: Key) -> u32 {
         let memory = self.failures.iter().find(|(failed, _)| *failed == key);
-        memory.map_or(0, |(_, memory)| self.limiter.requeues(&memory.record))
+        memory.map_or(0, |(_, memory)| self.limiter.failures(&memory.record))
     }
 
     /// Keeps the list of keys with a failure record alone up to date: at most one key comes to rest

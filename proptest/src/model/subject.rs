@@ -139,7 +139,7 @@ impl Subject for Model {
     }
 
     fn pause(&mut self) {
-        self.paused = !self.shutting_down;
+        self.paused = !self.is_shutting_down;
     }
 
     fn resume(&mut self) {
@@ -264,13 +264,15 @@ impl Subject for Model {
         self.has_work(key)
     }
 
-    fn num_requeues(&mut self, key: Key) -> u32 {
+    fn failures(&mut self, key: Key) -> u32 {
         self.failures_of(key)
     }
 
     fn totals(&mut self) -> Totals {
         let first = self.first_waiting();
-        let due = first.filter(|_| !self.shutting_down).map(|entry| entry.due);
+        let due = first
+            .filter(|_| !self.is_shutting_down)
+            .map(|entry| entry.due);
         let due = [due, self.start_due(), self.group_deadline()];
         let due = due.into_iter().flatten().min();
         Totals {
@@ -281,13 +283,13 @@ impl Subject for Model {
         }
     }
 
-    fn shutting_down(&mut self) -> bool {
-        self.shutting_down
+    fn is_shutting_down(&mut self) -> bool {
+        self.is_shutting_down
     }
 
     /// metrics.go, updateUnfinishedWork: not while shutting down.
     fn report_running(&mut self) {
-        if self.shutting_down {
+        if self.is_shutting_down {
             return;
         }
         self.arrive();
@@ -312,7 +314,7 @@ impl Subject for Model {
 
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
-        if self.due_keys_max.is_none() && !self.shutting_down {
+        if self.due_keys_max.is_none() && !self.is_shutting_down {
             self.release(usize::MAX);
         }
     }

@@ -106,7 +106,7 @@ impl<W: World> Check<W> {
     #[doc = include_str!("example.txt")]
     /// let (base, max) = (Duration::from_millis(1), Duration::from_secs(60));
     /// let check = Check::new(Replica::default)
-    ///     .limiter(move || ItemExponentialFailure::new(base, max))
+    ///     .limiter(move || Exponential::new(base, max))
     ///     .seeds(50);
     /// check.run();
     /// ```

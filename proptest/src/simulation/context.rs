@@ -85,7 +85,7 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     }
 
     /// Returns whether the queue is shutting down.
-    pub fn shutting_down(&self) -> bool {
+    pub fn is_shutting_down(&self) -> bool {
         self.shared.ledger.borrow().is_closed()
     }
 

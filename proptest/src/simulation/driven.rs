@@ -71,7 +71,7 @@ pub struct Taken<K> {
     /// Completes its run.
     pub ticket: Ticket,
     /// How many failures were remembered of it.
-    pub requeues: u32,
+    pub failures: u32,
     /// For how long it was ready; zero where the queue does not keep that.
     pub waited: Duration,
 }
@@ -82,7 +82,7 @@ impl<K> From<Work<K>> for Taken<K> {
             waited: work.waited,
             key: work.key,
             ticket: work.ticket,
-            requeues: work.requeues,
+            failures: work.failures,
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::caught::guarded;
 /// ```
 /// use std::time::Duration;
 /// use requeue_proptest::proptest::prelude::*;
-/// use requeue_core::{Action, ItemExponentialFailure};
+/// use requeue_core::{Action, Exponential};
 /// use requeue_proptest::simulation::{
 ///     Breach, CallFailed, Context, Fault, Keys, Simulation, Stop, World,
 /// };
@@ -65,7 +65,7 @@ use crate::caught::guarded;
 /// let second = Duration::from_secs(1);
 /// let mut sim = Simulation::new(Pings::default())
 ///     .workers(1)
-///     .limiter(move || ItemExponentialFailure::new(second, 8 * second));
+///     .limiter(move || Exponential::new(second, 8 * second));
 /// sim.inject(Fault::RequestLost);
 /// sim.happen(&())?;
 /// sim.run_until_idle()?;

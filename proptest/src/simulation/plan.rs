@@ -14,7 +14,7 @@ use super::choices::{Chosen, seeded};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Ready keys are worked on, as long as the workers'
-    /// [deadline](requeue_core::Workers::drain_deadline) allows; what is delayed is handed back.
+    /// [deadline](requeue_core::Workers::drain_timeout) allows; what is delayed is handed back.
     Drain,
     /// Runs that have begun end; all else is handed back.
     Finish,

@@ -197,7 +197,7 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         let mut ledger = self.ledger.borrow_mut();
         ledger.ends(key);
         match (action, finished) {
-            (Action::RequeueAfter(delay) | Action::RetryAfter(delay), _)
+            (Action::RequeueAfter(delay) | Action::Snooze(delay), _)
             | (Action::Retry, Ok(Finished::Delayed(delay) | Finished::Leftover(delay))) => {
                 ledger.added(key, now + delay, now);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Added, Drained, GetError, KeyState, Rejected};
+use requeue_core::{Action, Added, Drained, KeyState, Rejected, WaitError};
 
 use super::{Handed, Key, Known};
 
@@ -74,21 +74,24 @@ pub enum Answer {
     Refused,
 }
 
-/// The answer of a runtime's `get`, whose guard was taken apart by [`handed`](super::handed).
-impl From<Option<Handed>> for Answer {
-    fn from(got: Option<Handed>) -> Self {
-        got.map_or(Self::Closed, Self::Work)
+/// The answer of a runtime's `drain_timeout`.
+impl From<Result<Drained, WaitError>> for Answer {
+    fn from(ended: Result<Drained, WaitError>) -> Self {
+        match ended {
+            Ok(drained) => Self::Drained(drained),
+            Err(WaitError::TooManyWaiters) => Self::Refused,
+            Err(_) => Self::Drained(Drained::Pending),
+        }
     }
 }
 
-/// The answer of a runtime's `get` that says why it has no key, whose guard was taken apart by
-/// [`handed`](super::handed).
-impl From<Result<Option<Handed>, GetError>> for Answer {
-    fn from(got: Result<Option<Handed>, GetError>) -> Self {
+/// The answer of a runtime's `get`, whose guard was taken apart by [`handed`](super::handed).
+impl From<Result<Option<Handed>, WaitError>> for Answer {
+    fn from(got: Result<Option<Handed>, WaitError>) -> Self {
         match got {
-            Err(GetError::TimedOut) => Self::TimedOut,
-            Err(GetError::TooManyWaiters) => Self::Refused,
-            got => Self::from(got.ok().flatten()),
+            Err(WaitError::TimedOut) => Self::TimedOut,
+            Err(WaitError::TooManyWaiters) => Self::Refused,
+            got => got.ok().flatten().map_or(Self::Closed, Self::Work),
         }
     }
 }

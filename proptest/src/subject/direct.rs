@@ -514,21 +514,21 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         self.queue.contains(&key)
     }
 
-    fn num_requeues(&mut self, key: Key) -> u32 {
-        self.queue.num_requeues(&key)
+    fn failures(&mut self, key: Key) -> u32 {
+        self.queue.failures(&key)
     }
 
     fn totals(&mut self) -> Totals {
         Totals {
             active: self.queue.active_len(),
             delayed: self.queue.delayed_len(),
-            held: self.queue.held_len(),
+            held: self.queue.total(),
             next_deadline: self.queue.next_deadline(),
         }
     }
 
-    fn shutting_down(&mut self) -> bool {
-        self.queue.shutting_down()
+    fn is_shutting_down(&mut self) -> bool {
+        self.queue.is_shutting_down()
     }
 
     fn report_running(&mut self) {

@@ -4,10 +4,11 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::binding::{Lock, Timer};
-use requeue_core::{Action, Drained, Fixed, NoPriorities, Priorities, Rejected};
+use requeue_core::binding::{AsShared, Shared, Timer, timeout_at};
+use requeue_core::{Action, Drained, Fixed, Plain, Priorities, Rejected};
+use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{EmbassyHost, Shared, TooManyWaiters, With, WorkQueue};
+use requeue_embassy::{WaitError, With, WorkQueue};
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
@@ -23,7 +24,7 @@ type Inner<const N: usize, P, C> =
     WorkQueue<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
-pub struct Embassy<const N: usize, P: Priorities = NoPriorities, C: HandTimer = HandClock> {
+pub struct Embassy<const N: usize, P: Priorities = Plain, C: HandTimer = HandClock> {
     queue: Rc<Inner<N, P, C>>,
     waits: bool,
     calls: Futures,
@@ -61,8 +62,8 @@ impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
         }
     }
 
-    fn queue(&self) -> &Shared<NoopRawMutex, Key, N, AnyLimiter, WAITERS, Parts<C, P>> {
-        &self.queue
+    fn queue(&self) -> &Shared<Self::Host> {
+        self.queue.as_shared()
     }
 
     fn advance(&mut self, by: Duration) {
@@ -98,9 +99,11 @@ impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
                 }
             }),
             Call::Drain => Box::pin(async move { drained(queue.drain().await) }),
-            Call::DrainTimeout(timeout) => {
-                Box::pin(async move { drained(queue.drain_timeout(timeout).await) })
-            }
+            Call::DrainTimeout(timeout) => Box::pin(async move {
+                let deadline = Some(queue.now() + timeout);
+                let ended = timeout_at(queue.clock(), deadline, queue.drain()).await;
+                ended.map_or(Answer::Drained(Drained::Pending), drained)
+            }),
             Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
             Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
             Call::Flush(key) => Box::pin(async move { done(queue.flush(&key).await) }),
@@ -110,8 +113,7 @@ impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
             }),
             Call::AddWait(key) => Box::pin(async move {
                 match queue.add_wait(key).await {
-                    // It waits for room unless all places are taken.
-                    Err(Rejected::Full(_)) => Answer::Refused,
+                    Err(Rejected::TooManyWaiters(_)) => Answer::Refused,
                     added => Answer::Added(added),
                 }
             }),
@@ -126,11 +128,8 @@ impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
     }
 
     fn figures(&self) -> Option<Figures> {
-        let figures = self
-            .queue
-            .lock()
-            .with(|state| state.queue().metrics().clone());
-        Some(figures)
+        let queue = self.queue.as_shared();
+        Some(queue.look(|queue| queue.metrics().clone()))
     }
 
     fn calls(&mut self) -> &mut Futures {
@@ -138,11 +137,11 @@ impl<const N: usize, P: Kind, C: HandTimer> Runtime for Embassy<N, P, C> {
     }
 }
 
-fn done(got: Result<(), TooManyWaiters>) -> Answer {
+fn done(got: Result<(), WaitError>) -> Answer {
     got.map_or(Answer::Refused, |()| Answer::Done)
 }
 
-fn drained(got: Result<Drained, TooManyWaiters>) -> Answer {
+fn drained(got: Result<Drained, WaitError>) -> Answer {
     got.map_or(Answer::Refused, Answer::Drained)
 }
 

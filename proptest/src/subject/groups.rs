@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use requeue_core::{
-    Added, Aging, Bucket, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Instant, Levels,
-    Metrics, NoPriorities, Policy, Priorities, Queue, RandomState, Rejected, Storage, WithPolicy,
+    Added, Aging, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Instant, Levels,
+    Metrics, Plain, Policy, Priorities, Queue, RandomState, Rejected, Storage, TokenBucket,
+    WithPolicy,
 };
 
 use super::Key;
@@ -101,8 +102,8 @@ impl Rate {
     }
 
     /// A full bucket; none if nothing passes at this rate.
-    pub(crate) fn bucket(&self) -> Option<Bucket> {
-        let bucket = Bucket::new(self.per_second.0, self.burst);
+    pub(crate) fn bucket(&self) -> Option<TokenBucket> {
+        let bucket = TokenBucket::new(self.per_second.0, self.burst);
         self.is_valid().then_some(bucket)
     }
 }
@@ -251,7 +252,7 @@ macro_rules! without_groups {
     };
 }
 
-impl Kind for NoPriorities {
+impl Kind for Plain {
     without_groups!();
 }
 

@@ -3,9 +3,10 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::binding::Clock;
-use requeue_core::{Action, Growable, Instant, Reporter};
-use requeue_tokio::{Shared, TaskHost, WorkQueue};
+use requeue_core::binding::{AsShared, Shared, timeout_at};
+use requeue_core::{Action, Drained, Growable, Instant, Reporter};
+use requeue_tokio::WorkQueue;
+use requeue_tokio::binding::TaskHost;
 use tokio::runtime;
 
 use super::futures::poll_once;
@@ -91,13 +92,13 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, S> {
-        &self.queue
+    fn queue(&self) -> &Shared<Self::Host> {
+        self.queue.as_shared()
     }
 
     /// As far as an [`Instant`] reaches: Tokio's own would go on.
     fn advance(&mut self, by: Duration) {
-        let left = Instant::NEVER.saturating_since(self.queue.clock().now());
+        let left = Instant::NEVER.saturating_since(self.queue.now());
         if let Some(paused) = Paused::here() {
             paused.advance(by.min(left));
         }
@@ -121,20 +122,20 @@ impl<S: Home + 'static> Runtime for Tasks<S> {
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
         Some(match call {
-            Call::Get => Box::pin(async move { Answer::from(queue.get().await.and_then(handed)) }),
+            Call::Get => Box::pin(async move { Answer::from(queue.get().await.map(handed)) }),
             Call::GetTimeout(timeout) => {
                 Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
             }
             Call::Next(action) => {
                 let guard = queue.try_get()?;
-                Box::pin(
-                    async move { Answer::from(queue.next(guard, action).await.and_then(handed)) },
-                )
+                Box::pin(async move { Answer::from(queue.next(guard, action).await.map(handed)) })
             }
             Call::Drain => Box::pin(async move { Answer::Drained(queue.drain().await) }),
-            Call::DrainTimeout(timeout) => {
-                Box::pin(async move { Answer::Drained(queue.drain_timeout(timeout).await) })
-            }
+            Call::DrainTimeout(timeout) => Box::pin(async move {
+                let deadline = Some(queue.now() + timeout);
+                let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
+                Answer::Drained(drained.unwrap_or(Drained::Pending))
+            }),
             Call::WaitIdle => Box::pin(async move {
                 queue.wait_idle().await;
                 Answer::Done

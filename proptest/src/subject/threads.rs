@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::Lock;
+use requeue_core::binding::{AsShared, Shared};
 use requeue_core::{Growable, Reporter};
-use requeue_std::{ManualClock, Shared, ThreadHost, WorkQueue};
+use requeue_std::binding::ThreadHost;
+use requeue_std::{ManualClock, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Setup};
@@ -45,8 +46,8 @@ where
         }
     }
 
-    fn queue(&self) -> &Shared<Key, AnyLimiter, S> {
-        &self.queue
+    fn queue(&self) -> &Shared<Self::Host> {
+        self.queue.as_shared()
     }
 
     fn advance(&mut self, by: Duration) {
@@ -71,14 +72,14 @@ where
     fn begin(&self, call: Call) -> Option<ThreadCall> {
         let queue = self.queue.clone();
         Some(Box::new(move || match call {
-            Call::Get => Answer::from(queue.get().and_then(handed)),
+            Call::Get => Answer::from(queue.get().map(handed)),
             Call::GetTimeout(timeout) => Answer::from(queue.get_timeout(timeout).map(handed)),
             Call::Next(action) => {
                 let next = queue.try_get().map(|guard| queue.next(guard, action));
-                Answer::from(next.flatten().and_then(handed))
+                next.map_or(Answer::Closed, |next| Answer::from(next.map(handed)))
             }
             Call::Drain => Answer::Drained(queue.drain()),
-            Call::DrainTimeout(timeout) => Answer::Drained(queue.drain_timeout(timeout)),
+            Call::DrainTimeout(timeout) => Answer::from(queue.drain_timeout(timeout)),
             Call::WaitIdle => {
                 queue.wait_idle();
                 Answer::Done
@@ -140,10 +141,8 @@ impl<S: Home> ThreadCalls<S> {
 
     /// Whether a thread that waits for a key will look when the next deadline comes.
     fn is_watched(&self) -> bool {
-        let (asleep, deadline) = self
-            .queue
-            .lock()
-            .with(|state| (state.queue().asleep(), state.queue().next_deadline()));
+        let queue = self.queue.as_shared();
+        let (asleep, deadline) = queue.look(|queue| (queue.asleep(), queue.next_deadline()));
         let alarm = self.clock.next_alarm();
         asleep == 0 || deadline.is_none_or(|due| alarm.is_some_and(|alarm| alarm <= due))
     }

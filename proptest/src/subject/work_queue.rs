@@ -101,12 +101,12 @@ where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
 {
-    let (key, requeues, priority) = (*guard.key(), guard.requeues(), guard.priority());
+    let (key, failures, priority) = (*guard.key(), guard.failures(), guard.priority());
     let ticket = Ticket::Core(guard.into_ticket()?);
     Some(Handed {
         key,
         ticket,
-        requeues,
+        failures,
         priority,
     })
 }
@@ -125,7 +125,7 @@ impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
     }
 
     fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
-        self.queue().lock().with(|state| work(state.queue()))
+        self.queue().look(work)
     }
 }
 
@@ -216,8 +216,9 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         quiet: Duration,
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
-        self.queue()
-            .with_now(|session| StorageOf::<R>::add_debounced(session, key, [quiet, max]))
+        self.queue().timed(true, |session| {
+            StorageOf::<R>::add_debounced(session, key, [quiet, max])
+        })
     }
 
     fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
@@ -299,9 +300,9 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         let Ok(ticket) = ticket.core() else {
             return (Err(NotActive), self.get(getter));
         };
-        let (finished, next) = self
-            .queue()
-            .with_now(|session| (session.finish(ticket, action), session.poll_get(getter)));
+        let (finished, next) = self.queue().timed(true, |session| {
+            (session.finish(ticket, action), session.poll_get(getter))
+        });
         (finished, map_next(next, Handed::from))
     }
 
@@ -374,21 +375,21 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().contains(&key)
     }
 
-    fn num_requeues(&mut self, key: Key) -> u32 {
-        self.queue().num_requeues(&key)
+    fn failures(&mut self, key: Key) -> u32 {
+        self.queue().failures(&key)
     }
 
     fn totals(&mut self) -> Totals {
         self.with(|queue| Totals {
             active: queue.active_len(),
             delayed: queue.delayed_len(),
-            held: queue.held_len(),
+            held: queue.total(),
             next_deadline: queue.next_deadline(),
         })
     }
 
-    fn shutting_down(&mut self) -> bool {
-        self.queue().shutting_down()
+    fn is_shutting_down(&mut self) -> bool {
+        self.queue().is_shutting_down()
     }
 
     fn report_running(&mut self) {

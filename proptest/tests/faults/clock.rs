@@ -13,7 +13,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
+use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{
     Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Queue,
     RandomState, Reporter, Storage, Times, default_controller,
@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Action::Release),
         Just(Action::Success),
         Just(Action::Retry),
-        delay().prop_map(Action::RetryAfter),
+        delay().prop_map(Action::Snooze),
     ];
     prop_oneof![
         3 => time().prop_map(Step::Set),
@@ -127,7 +127,7 @@ impl<'q, H: Host<Key = u8>> World<'q, H> {
         }
         // One operation makes only some of the due keys ready. To count them it has to be all.
         let _ = self.queue.len();
-        self.queue.lock().with(|state| state.queue().assert_valid());
+        self.queue.as_shared().look(|queue| queue.assert_valid());
     }
 
     /// What is due now is handed out from now on, wherever the clock goes: every step looks.
@@ -166,7 +166,7 @@ impl<'q, H: Host<Key = u8>> World<'q, H> {
         let guard = self.active.remove(0);
         let key = *guard;
         match (guard.finish(action).unwrap(), action) {
-            (Finished::Delayed(delay), _) | (_, Action::RetryAfter(delay)) => {
+            (Finished::Delayed(delay), _) | (_, Action::Snooze(delay)) => {
                 self.owe(key, delay);
             }
             // The limiter has spoken, and the key that comes back sooner does not tell.
@@ -194,7 +194,7 @@ impl<'q, H: Host<Key = u8>> World<'q, H> {
         let owed = self.owed.iter().filter(|(_, owed)| owed.later.is_some());
         assert_eq!(left, owed.map(|(key, _)| *key).collect());
         assert!(self.owed.values().all(|owed| !owed.is_due), "due, and lost");
-        self.queue.lock().with(|state| state.queue().assert_valid());
+        self.queue.as_shared().look(|queue| queue.assert_valid());
     }
 }
 
@@ -266,11 +266,11 @@ proptest! {
         let clock = requeue_std::ManualClock::new();
         let growable = growable(Reporter::new(Timed));
         let queue = requeue_std::WorkQueue::from_queue(growable, clock.clone());
-        survives(&queue, &script, |now| clock.set(now));
+        survives(queue.as_shared(), &script, |now| clock.set(now));
 
         let clock = requeue_embassy::ManualClock::<NoopRawMutex>::new();
         let queue = OfEmbassy::from_queue(fixed(), &clock);
-        survives(&queue, &script, |now| clock.set(now));
+        survives(queue.as_shared(), &script, |now| clock.set(now));
     }
 
     /// Tokio's clock is its runtime's, which cannot be put back.
@@ -280,7 +280,7 @@ proptest! {
         let runtime = builder.enable_time().start_paused(true).build().unwrap();
         let _inside = runtime.enter();
         let queue = requeue_tokio::WorkQueue::from(growable(Reporter::new(Timed)));
-        survives(&queue, &script, |time| {
+        survives(queue.as_shared(), &script, |time| {
             let ahead = time.saturating_since(queue.clock().now());
             runtime.block_on(tokio::time::advance(ahead));
         });

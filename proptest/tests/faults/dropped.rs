@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
-use requeue_core::binding::{Host, Lock, Shared};
+use requeue_core::binding::{AsShared, Host, Shared, timeout_at};
 use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -99,8 +99,12 @@ macro_rules! bind {
                 let kind = rng.roll(3);
                 Box::pin(async move {
                     match kind {
-                        0 => drop($fits(self.0.drain_timeout(MILLISECOND).await)),
-                        1 => drop($fits(self.0.drained().await)),
+                        0 => {
+                            let deadline = Some(self.0.now() + MILLISECOND);
+                            let drain = timeout_at(self.0.clock(), deadline, self.0.drain()).await;
+                            let _ = drain.map(|drained| $fits(drained));
+                        }
+                        1 => drop($fits(self.0.wait_drained().await)),
                         _ => drop($fits(self.0.drain().await)),
                     }
                 })
@@ -108,8 +112,7 @@ macro_rules! bind {
 
             fn look(&self) -> (usize, usize, bool) {
                 let ready = self.0.len();
-                self.0.lock().with(|state| {
-                    let queue = state.queue();
+                self.0.as_shared().look(|queue| {
                     queue.assert_valid();
                     (ready, queue.asleep(), queue.is_drained())
                 })
@@ -132,23 +135,10 @@ trait Fits<T> {
     fn fits(self) -> Option<T>;
 }
 
-impl<T> Fits<T> for Option<T> {
-    fn fits(self) -> Self {
-        self
-    }
-}
-
-impl<T> Fits<T> for Result<T, requeue_core::GetError> {
+impl<T> Fits<T> for Result<T, requeue_core::WaitError> {
     fn fits(self) -> Option<T> {
         let error = self.as_ref().err();
-        assert_ne!(error, Some(&requeue_core::GetError::TooManyWaiters));
-        self.ok()
-    }
-}
-
-impl<T> Fits<T> for Result<T, requeue_embassy::TooManyWaiters> {
-    fn fits(self) -> Option<T> {
-        assert!(self.is_ok(), "a place has leaked");
+        assert_ne!(error, Some(&requeue_core::WaitError::TooManyWaiters));
         self.ok()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::Lock;
+use requeue_core::binding::AsShared;
 use requeue_core::{Action, Drained};
 use requeue_proptest::rounds;
 use requeue_test_tools::in_time;
@@ -131,8 +131,8 @@ macro_rules! bind {
 
             fn take_many(&self, find: Find<'_>) {
                 // Ready, so that no getter has to wait.
-                self.add(KEYS);
-                if let Some(batch) = $now!(self.get_many(2)) {
+                Keys::add(self, KEYS);
+                if let Ok(batch) = $now!(self.get_many(2)) {
                     batch.keys().for_each(find);
                     let _ = batch.release();
                 }
@@ -145,22 +145,22 @@ macro_rules! bind {
                 find(guard.key());
                 // Dirty, so that there is a next one.
                 let key = guard.0;
-                self.add(key);
-                if let Some(guard) = $now!(self.next(guard, Action::Release)) {
+                Keys::add(self, key);
+                if let Ok(guard) = $now!(self.next(guard, Action::Release)) {
                     find(guard.key());
                     let _ = guard.success();
                 }
             }
 
             fn work(&self, find: Find<'_>) {
-                while let Some(guard) = $now!(self.get()) {
+                while let Ok(guard) = $now!(self.get()) {
                     find(guard.key());
                     let _ = guard.success();
                 }
             }
 
             fn asleep(&self) -> usize {
-                self.lock().with(|state| state.queue().asleep())
+                self.as_shared().look(|queue| queue.asleep())
             }
 
             fn drain_all(&self) -> Drained {

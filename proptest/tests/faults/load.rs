@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
+use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
@@ -155,10 +155,9 @@ where
                 .for_each(|thread| thread.join().unwrap());
         });
         world.balances();
-        queue.lock().with(|state| {
-            let queue = state.queue();
+        queue.as_shared().look(|queue| {
             queue.assert_valid();
-            assert_eq!(queue.held_len(), 0, "all room is found again");
+            assert_eq!(queue.total(), 0, "all room is found again");
         });
         // Every place can be taken again, and no more.
         let refused = (0..=ROOM as u32).filter_map(|key| queue.add(key).err());
@@ -189,6 +188,6 @@ fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
     >;
     in_time(|| {
         let queue = Embassy::from_queue(Queue::new(NoLimit), ManualClock::new());
-        crowd(&queue);
+        crowd(queue.as_shared());
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Host, Lock, Next, Shared};
+use requeue_core::binding::{AsShared, Getter, Host, Next, Shared};
 use requeue_core::{Added, Fixed, Instant, NoMetrics, Queue, RateLimiter};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -18,12 +18,12 @@ impl RateLimiter for Never {
         Duration::MAX
     }
 
-    fn requeues(&self, record: &u32) -> u32 {
+    fn failures(&self, record: &u32) -> u32 {
         *record
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
-        *failures = requeues;
+    fn set_failures(&self, failures: &mut u32, count: u32) {
+        *failures = count;
     }
 }
 
@@ -44,10 +44,7 @@ where
         Next::Wait { until: None },
         "no timer"
     );
-    assert_eq!(
-        queue.lock().with(|state| state.queue().next_deadline()),
-        None
-    );
+    assert_eq!(queue.as_shared().look(|queue| queue.next_deadline()), None);
     advance();
     assert_eq!(
         queue.with(|session| session.poll_get(&mut getter)),
@@ -63,9 +60,9 @@ where
 
     queue.shut_down();
     let left = queue.take_delayed().unwrap();
-    assert_eq!((left.key, left.left, left.requeues), (1, Duration::MAX, 1));
+    assert_eq!((left.key, left.left, left.failures), (1, Duration::MAX, 1));
     assert!(queue.take_delayed().is_none());
-    queue.lock().with(|state| state.queue().assert_valid());
+    queue.as_shared().look(|queue| queue.assert_valid());
 }
 
 const EVER: Duration = Duration::from_nanos(u64::MAX);
@@ -75,14 +72,14 @@ fn a_key_that_is_held_back_for_ever_is_handed_back_to_threads() {
     let clock = requeue_std::ManualClock::new();
     let parts = requeue_std::WorkQueue::builder().limiter(Never);
     let queue = parts.clock(clock.clone()).build();
-    is_held_back(&queue, || clock.advance(EVER));
+    is_held_back(queue.as_shared(), || clock.advance(EVER));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_held_back_for_ever_is_handed_back_to_tasks() {
     let queue = requeue_tokio::WorkQueue::builder().limiter(Never).build();
     tokio::time::advance(Duration::from_secs(1_000_000_000)).await;
-    is_held_back(&queue, || {});
+    is_held_back(queue.as_shared(), || {});
 }
 
 #[test]
@@ -99,5 +96,5 @@ fn a_key_that_is_held_back_for_ever_is_handed_back_to_embassy() {
         Queue::<_, Fixed<4>, _>::new(Never),
         requeue_embassy::ManualClock::new(),
     );
-    is_held_back(&queue, || queue.clock().advance(EVER));
+    is_held_back(queue.as_shared(), || queue.clock().advance(EVER));
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::{Host, Lock, Shared};
+use requeue_core::binding::{AsShared, Host, Shared};
 use requeue_core::{
     Action, Drained, Growable, Instant, Metrics, Queue, RateLimiter, Reporter, Times, Workers,
 };
@@ -141,8 +141,7 @@ impl World {
     }
 
     fn assert_over<H: Host>(&self, queue: &Shared<H>) {
-        queue.lock().with(|state| {
-            let queue = state.queue();
+        queue.as_shared().look(|queue| {
             queue.assert_valid();
             let kept = usize::from(self.point.breaks_a_contract());
             assert!(queue.active_len() <= kept, "{self:?}");
@@ -197,13 +196,13 @@ impl RateLimiter for Foreign {
         Duration::ZERO
     }
 
-    fn requeues(&self, failures: &u32) -> u32 {
+    fn failures(&self, failures: &u32) -> u32 {
         *failures
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+    fn set_failures(&self, failures: &mut u32, count: u32) {
         self.0.pass(Point::Limiter);
-        *failures = requeues;
+        *failures = count;
     }
 }
 
@@ -261,7 +260,7 @@ fn threads(point: Point, nth: u32) -> bool {
             assert!(panic.is::<OnPurpose>() || panic.is::<&str>(), "{world:?}");
         }
     });
-    world.assert_over(&queue);
+    world.assert_over(queue.as_shared());
     world.has_panicked()
 }
 
@@ -303,7 +302,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
             assert!(ended.into_panic().is::<OnPurpose>(), "{world:?}");
         }
     }
-    world.assert_over(&queue);
+    world.assert_over(queue.as_shared());
     world.has_panicked()
 }
 

@@ -15,7 +15,7 @@ const MS: Duration = Duration::from_millis(1);
 fn a_drain_ends_at_its_deadline_while_ready_keys_wait_for_a_token() {
     for workers in [1, 3] {
         let mut sim = Simulation::new(Tenants::default())
-            .workers(Workers::new(workers).drain_deadline(1_500 * MS))
+            .workers(Workers::new(workers).drain_timeout(1_500 * MS))
             .queue(|| Audited::new(Defect::None));
         let plan = Plan {
             rate: Some((1, 1)),

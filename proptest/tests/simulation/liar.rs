@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
-    Action, AddOptions, Finished, Growable, Instant, ItemExponentialFailure, Leftover, NotActive,
-    Queue, Rejected, Scheduled,
+    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, NotActive, Queue,
+    Rejected, Scheduled,
 };
 use requeue_proptest::simulation::{Driven, Taken};
 
@@ -34,7 +34,7 @@ pub(crate) enum Lie {
     IsInvalid,
 }
 
-type Honest = Queue<u8, Growable, ItemExponentialFailure>;
+type Honest = Queue<u8, Growable, Exponential>;
 
 pub(crate) struct Liar {
     lie: Lie,
@@ -53,7 +53,7 @@ pub(crate) struct Liar {
 impl Liar {
     pub(crate) fn new(lie: Lie) -> Self {
         let (base, max) = (Duration::from_millis(5), Duration::from_secs(10));
-        let honest = || Queue::growable(ItemExponentialFailure::new(base, max));
+        let honest = || Queue::growable(Exponential::new(base, max));
         Self {
             lie,
             queue: honest(),

@@ -7,9 +7,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use requeue_core::{
-    Action, Added, Fixed, Instant, ItemExponentialFailure, NoLimit, Queue, Rejected, Workers,
-};
+use requeue_core::{Action, Added, Exponential, Fixed, Instant, NoLimit, Queue, Rejected, Workers};
 use requeue_proptest::simulation::{
     Breach, CallFailed, Context, Fault, Keys, Property, Simulation, Stop, World,
 };
@@ -85,7 +83,7 @@ const MS: Duration = Duration::from_millis(1);
 fn simulation(world: Scripted, workers: usize) -> Simulation<Scripted> {
     Simulation::new(world)
         .workers(workers)
-        .limiter(|| ItemExponentialFailure::new(MS, 8 * MS))
+        .limiter(|| Exponential::new(MS, 8 * MS))
 }
 
 #[test]
@@ -113,7 +111,7 @@ fn workers_run_side_by_side_and_a_key_is_run_again_if_it_is_added_meanwhile() {
 #[test]
 fn what_a_run_answers_is_done() {
     let actions = vec![
-        ("a", Action::RetryAfter(7 * MS)),
+        ("a", Action::Snooze(7 * MS)),
         ("a", Action::RequeueAfter(3 * MS)),
         ("a", Action::Success),
     ];

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
-    Action, AddOptions, Finished, GroupLimits, Groups, Growable, Instant, ItemExponentialFailure,
-    Leftover, NoMetrics, NotActive, Queue, RandomState, Rejected, Scheduled,
+    Action, AddOptions, Exponential, Finished, GroupLimits, Groups, Growable, Instant, Leftover,
+    NoMetrics, NotActive, Queue, RandomState, Rejected, Scheduled,
 };
 use requeue_proptest::simulation::{CallFailed, Context, Driven, Keys, Taken, World};
 
@@ -43,7 +43,7 @@ pub(crate) enum Defect {
 /// A queue with groups, and an account of each that is kept apart from it.
 pub(crate) struct Audited {
     defect: Defect,
-    queue: Queue<Object, Growable<RandomState, Groups<u8>>, ItemExponentialFailure>,
+    queue: Queue<Object, Growable<RandomState, Groups<u8>>, Exponential>,
     accounts: BTreeMap<u8, Account>,
     closed: bool,
     /// The next wake goes nowhere.
@@ -53,7 +53,7 @@ pub(crate) struct Audited {
 impl Audited {
     pub(crate) fn new(defect: Defect) -> Self {
         let (base, max) = (Duration::from_millis(5), Duration::from_secs(10));
-        let limiter = ItemExponentialFailure::new(base, max);
+        let limiter = Exponential::new(base, max);
         let hasher = RandomState::default();
         let tenant = |object: &Object| object.0;
         let mut audited = Self {

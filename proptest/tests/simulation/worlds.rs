@@ -93,7 +93,7 @@ impl World for Counting {
         let habit = context.world(|world| world.habit);
         let read = |world: &mut Self| (world.wanted[&key], world.marked.get(&key).copied());
         let (wanted, marked) = context.call("read", read).await?;
-        if habit == Habit::QuitsAtShutdown && context.keys().shutting_down() {
+        if habit == Habit::QuitsAtShutdown && context.keys().is_shutting_down() {
             return Ok(Action::Success);
         }
         let write = |world: &mut Self| {

@@ -257,8 +257,8 @@ panicking_worker::its_key_comes_back_as_failed
   1. a new queue, limited by Exponential { base_ns: 1000000, max_ns: 1000000000 }
   2. add(1): Ok(Ready)
   3. a worker takes the first ready key, and panics
-  4. num_requeues(1): 0
-assertion `left == right` failed: num_requeues 1
+  4. failures(1): 0
+assertion `left == right` failed: failures 1
   left: 0
  right: 1";
     assert_eq!(report, expected);

@@ -7,12 +7,14 @@
 
 mod by_hand;
 mod compiler;
+mod join;
 mod ledger;
 mod patience;
 mod rng;
 
 pub use by_hand::{ByHand, by_hand};
 pub use compiler::is_pinned_compiler;
+pub use join::join;
 pub use ledger::{Active, Ledger};
 pub use patience::in_time;
 pub use rng::Rng;

@@ -92,7 +92,7 @@ where
         thread::scope(|scope| {
             let mut result = Ok(());
             loop {
-                let wanted = self.allowed(changes.wanted(self.queue.shutting_down()));
+                let wanted = self.allowed(changes.wanted(self.queue.is_shutting_down()));
                 let mut state = self.state.lock();
                 state.has_news = false;
                 let filled = state.slots.fill(wanted, |number| {
@@ -130,7 +130,7 @@ where
             let is_set = changes.poll_set(&self.supervisor).is_ready();
             let state = self.state.lock();
             // A queue that was closed needs a worker to drain it.
-            let has_to_drain = session.shutting_down() && state.slots.is_empty();
+            let has_to_drain = session.is_shutting_down() && state.slots.is_empty();
             if is_set || state.has_news || has_to_drain {
                 Next::Work(())
             } else {

@@ -32,7 +32,7 @@ fn a_guard_that_is_dropped_counts_as_failed() {
     drop(guard);
     let state = queue.state(&1).unwrap();
     assert!(!state.active && !state.ready, "{state:?}");
-    assert_eq!(queue.num_requeues(&1), 1);
+    assert_eq!(queue.failures(&1), 1);
     clock.advance(SECOND);
     assert_eq!(queue.get().unwrap().attempt(), 2);
 }
@@ -50,7 +50,7 @@ fn a_question_mark_that_returns_early_retries_the_key() {
     queue.add(1).unwrap();
     assert!(work(&queue).is_err());
     clock.advance(SECOND);
-    assert_eq!((queue.len(), queue.num_requeues(&1)), (1, 1));
+    assert_eq!((queue.len(), queue.failures(&1)), (1, 1));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_batch_that_is_dropped_counts_as_failed() {
     let (queue, clock) = queue();
     queue.add_many([1, 2], |_| unreachable!());
     drop(queue.get_many(2).unwrap());
-    assert_eq!((queue.num_requeues(&1), queue.num_requeues(&2)), (1, 1));
+    assert_eq!((queue.failures(&1), queue.failures(&2)), (1, 1));
     clock.advance(SECOND);
     assert_eq!(queue.len(), 2);
 }
@@ -69,17 +69,17 @@ fn a_guard_knows_its_attempts() {
     queue.add(1).unwrap();
     for attempt in 1..4 {
         let guard = queue.get().unwrap();
-        assert_eq!((guard.attempt(), guard.requeues()), (attempt, attempt - 1));
+        assert_eq!((guard.attempt(), guard.failures()), (attempt, attempt - 1));
         let delay = SECOND * (1 << (attempt - 1));
         assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
         clock.advance(delay);
     }
     let guard = queue.get().unwrap();
-    assert_eq!(guard.retry_after(SECOND), Ok(Finished::Delayed(SECOND)));
-    assert_eq!(queue.num_requeues(&1), 3, "no failure was counted");
+    assert_eq!(guard.snooze(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(queue.failures(&1), 3, "no failure was counted");
     clock.advance(SECOND);
     let _ = queue.get().unwrap().success();
-    assert_eq!(queue.num_requeues(&1), 0);
+    assert_eq!(queue.failures(&1), 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_panicking_worker_gives_its_key_back() {
     let mut keys: Vec<_> = batch.keys().copied().collect();
     keys.sort_unstable();
     assert_eq!(keys, [1, 2, 3]);
-    assert_eq!(queue.num_requeues(&2), 1);
+    assert_eq!(queue.failures(&2), 1);
     batch.success().unwrap();
 }
 
@@ -128,5 +128,5 @@ fn next_completes_a_guard_of_another_queue_there() {
     queue.add(1).unwrap();
     let guard = queue.next(other.get().unwrap(), Action::Retry).unwrap();
     assert_eq!(*guard, 1);
-    assert_eq!(other.num_requeues(&9), 1);
+    assert_eq!(other.failures(&9), 1);
 }

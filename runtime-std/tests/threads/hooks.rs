@@ -38,5 +38,5 @@ fn an_error_that_no_retry_helps_gives_its_key_up_at_once() {
         .run(workers, |key| Err::<Action, _>(errors[*key as usize - 1]))
         .unwrap();
     assert_eq!(*given_up.lock().unwrap(), [(1, String::from("deleted"))]);
-    assert_eq!((left.len(), left[0].key, left[0].requeues), (1, 2, 1));
+    assert_eq!((left.len(), left[0].key, left[0].failures), (1, 2, 1));
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::Lock;
+use requeue_std::core::binding::AsShared;
 use requeue_std::core::{Growable, Instant, NoLimit, Policy, Queue, Reporter};
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_test_tools::in_time;
@@ -22,7 +22,7 @@ fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Du
     in_time(move || {
         thread::scope(|scope| {
             let run = scope.spawn(|| {
-                let workers = Workers::new(1).drain_deadline(deadline);
+                let workers = Workers::new(1).drain_timeout(deadline);
                 let end = |key: &u32| {
                     assert_eq!(*key, 1, "the others get no token");
                     queue.shut_down();
@@ -31,8 +31,8 @@ fn drain(policy: Policy, deadline: Duration, moves: &[Duration]) -> Vec<(u32, Du
                 queue.run(workers, end).unwrap()
             });
             for step in moves {
-                let asleep = || queue.lock().with(|state| state.queue().asleep());
-                while !(queue.shutting_down() && asleep() == 1) {
+                let asleep = || queue.as_shared().look(|queue| queue.asleep());
+                while !(queue.is_shutting_down() && asleep() == 1) {
                     thread::yield_now();
                 }
                 clock.advance(step);

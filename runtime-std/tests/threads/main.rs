@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::RateLimiter;
+use requeue_std::core::binding::AsShared;
 use requeue_std::{ManualClock, WorkQueue};
 
 type Keys = WorkQueue<u32>;
@@ -37,7 +38,11 @@ fn queue() -> (Keys, ManualClock) {
 
 /// Waits until nothing is ready and this many threads sleep in `get`.
 fn until_asleep<K: Eq + Hash, L: RateLimiter>(queue: &WorkQueue<K, L>, threads: usize) {
-    while queue.with(|session| (session.len(), session.asleep())) != (0, threads) {
+    while queue
+        .as_shared()
+        .with(|session| (session.len(), session.asleep()))
+        != (0, threads)
+    {
         thread::yield_now();
     }
 }

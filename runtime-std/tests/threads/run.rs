@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::Instant;
-use requeue_std::core::{ItemExponentialFailure, NoLimit};
+use requeue_std::core::{Exponential, NoLimit};
 use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 
@@ -49,11 +49,7 @@ fn run_retries_gives_up_and_survives_panics() {
     });
     assert_eq!(runs.into_inner(), 1 + 3 + 3);
     assert!(leftovers.is_empty());
-    assert_eq!(
-        queue.num_requeues(&1),
-        0,
-        "a key that is given up is as new"
-    );
+    assert_eq!(queue.failures(&1), 0, "a key that is given up is as new");
 }
 
 #[test]
@@ -65,10 +61,10 @@ fn a_key_that_is_retried_later_keeps_its_failures() {
     queue
         .run(1, |_| {
             queue.shut_down();
-            Ok::<_, ()>(Action::RetryAfter(SECOND))
+            Ok::<_, ()>(Action::Snooze(SECOND))
         })
         .unwrap();
-    assert_eq!(queue.num_requeues(&1), 1);
+    assert_eq!(queue.failures(&1), 1);
 }
 
 #[test]
@@ -76,7 +72,7 @@ fn run_hands_back_what_it_did_not_do() {
     let (queue, clock) = queue();
     queue.add_many(0..5, |_| unreachable!());
     queue.add_after(9, 60 * SECOND).unwrap();
-    let workers = Workers::new(1).drain_deadline(2 * SECOND);
+    let workers = Workers::new(1).drain_timeout(2 * SECOND);
     let leftovers = queue
         .run(workers, |key| match key {
             0 => {
@@ -93,7 +89,7 @@ fn run_hands_back_what_it_did_not_do() {
         .unwrap();
     let mut left: Vec<_> = leftovers
         .iter()
-        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.requeues))
+        .map(|leftover| (leftover.key, leftover.left.as_secs(), leftover.failures))
         .collect();
     left.sort_unstable();
     assert_eq!(
@@ -280,7 +276,7 @@ fn a_run_that_is_overdue_is_reported_once_and_goes_on() {
 #[test]
 fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {
     let clock = ManualClock::new();
-    let backoff = ItemExponentialFailure::new(SECOND, 100 * SECOND);
+    let backoff = Exponential::new(SECOND, 100 * SECOND);
     let queue = WorkQueue::builder()
         .limiter(backoff)
         .hold_failures()

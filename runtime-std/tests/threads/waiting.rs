@@ -4,8 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::core::{AddOptions, Added, Instant, Rejected};
-use requeue_std::{Action, Drained, GetError, ManualClock, WorkQueue};
+use requeue_std::{Action, Drained, ManualClock, WaitError, WorkQueue};
 use requeue_test_tools::in_time;
+
+/// A drain that has not ended in time.
+const LATE: Result<Drained, WaitError> = Err(WaitError::TimedOut);
 
 use crate::{Keys, SECOND, queue, unpark_this_thread, until_asleep};
 
@@ -16,7 +19,7 @@ fn a_sleeping_thread_gets_what_another_adds() {
         let getter = scope.spawn(|| queue.get().map(|guard| *guard));
         until_asleep(&queue, 1);
         queue.add(7).unwrap();
-        assert_eq!(getter.join().unwrap(), Some(7));
+        assert_eq!(getter.join().unwrap(), Ok(7));
     });
 }
 
@@ -33,8 +36,8 @@ fn a_delayed_key_wakes_the_thread_that_watches_the_clock() {
         }
         clock.advance(SECOND);
         let mut keys: Vec<_> = getters.into_iter().map(|g| g.join().unwrap()).collect();
-        keys.sort();
-        assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+        keys.sort_by_key(|key| key.ok());
+        assert_eq!(keys, [Ok(0), Ok(1), Ok(2)]);
     });
 }
 
@@ -49,12 +52,12 @@ fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
         until_asleep(&queue, 1);
         assert!(!getter.is_finished());
         clock.advance(SECOND);
-        assert_eq!(getter.join().unwrap(), Err(GetError::TimedOut));
+        assert_eq!(getter.join().unwrap(), Err(WaitError::TimedOut));
     });
     until_asleep(&queue, 0);
     assert_eq!(
         queue.get_timeout(Duration::ZERO).err(),
-        Some(GetError::TimedOut)
+        Some(WaitError::TimedOut)
     );
 }
 
@@ -68,9 +71,9 @@ fn a_getter_that_times_out_passes_its_watch_on() {
         let other = scope.spawn(|| queue.get().map(|guard| *guard));
         until_asleep(&queue, 2);
         clock.advance(SECOND);
-        assert_eq!(owner.join().unwrap(), Err(GetError::TimedOut));
+        assert_eq!(owner.join().unwrap(), Err(WaitError::TimedOut));
         clock.advance(2 * SECOND);
-        assert_eq!(other.join().unwrap(), Some(1));
+        assert_eq!(other.join().unwrap(), Ok(1));
     });
 }
 
@@ -79,14 +82,14 @@ fn shutdown_wakes_every_thread() {
     let (queue, _) = queue();
     thread::scope(|scope| {
         let getters: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| queue.get().is_none()))
+            .map(|_| scope.spawn(|| queue.get().is_err()))
             .collect();
         until_asleep(&queue, 4);
         queue.shut_down();
         assert!(getters.into_iter().all(|getter| getter.join().unwrap()));
     });
     assert_eq!(queue.add(1), Err(Rejected::Closed(1)));
-    assert_eq!(queue.get_timeout(SECOND).err(), Some(GetError::Closed));
+    assert_eq!(queue.get_timeout(SECOND).err(), Some(WaitError::Closed));
 }
 
 #[test]
@@ -97,7 +100,7 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
         let drains: Vec<_> = (0..3).map(|_| scope.spawn(|| queue.drain())).collect();
-        while !queue.shutting_down() {
+        while !queue.is_shutting_down() {
             thread::yield_now();
         }
         guard.release().unwrap();
@@ -117,10 +120,10 @@ fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
     let guard = queue.get().unwrap();
     thread::scope(|scope| {
         let drain = scope.spawn(|| queue.drain());
-        while !queue.shutting_down() {
+        while !queue.is_shutting_down() {
             thread::yield_now();
         }
-        assert!(queue.next(guard, Action::Success).is_none());
+        assert!(queue.next(guard, Action::Success).is_err());
         assert_eq!(drain.join().unwrap(), Drained::Complete);
     });
 }
@@ -129,7 +132,7 @@ fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
 fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let (queue, clock) = queue();
     queue.add(1).unwrap();
-    assert_eq!(queue.drain_timeout(Duration::ZERO), Drained::Pending);
+    assert_eq!(queue.drain_timeout(Duration::ZERO), LATE);
     thread::scope(|scope| {
         let timed = scope.spawn(|| queue.drain_timeout(SECOND));
         let untimed = scope.spawn(|| queue.drain());
@@ -138,7 +141,7 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
             clock.advance(SECOND);
             thread::yield_now();
         }
-        assert_eq!(timed.join().unwrap(), Drained::Pending);
+        assert_eq!(timed.join().unwrap(), LATE);
         while !untimed.is_finished() {
             queue.shut_down();
             thread::yield_now();
@@ -173,25 +176,19 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
 
-    let added = at_its_time(&clock, || queue.add_wait_timeout(2, SECOND));
-    assert_eq!(added, Err(Rejected::Full(2)));
-    let add = || queue.add_wait_with_timeout(3, AddOptions::new(), SECOND);
-    assert_eq!(at_its_time(&clock, add), Err(Rejected::Full(3)));
+    let add = || queue.add_wait_with(3, AddOptions::new(), SECOND);
+    assert_eq!(at_its_time(&clock, add), Err(Rejected::TimedOut(3)));
 
     let hour = 3600 * SECOND;
-    assert!(!at_its_time(&clock, || queue.wait_idle_timeout(hour)));
-    assert!(!at_its_time(&clock, || queue.wait_settled_timeout(hour)));
-    assert!(!at_its_time(&clock, || queue.flush_timeout(&1, hour)));
+    assert!(at_its_time(&clock, || queue.wait_idle_timeout(hour)).is_err());
+    assert!(at_its_time(&clock, || queue.wait_settled_timeout(hour)).is_err());
+    assert!(at_its_time(&clock, || queue.flush_timeout(&1, hour)).is_err());
     assert!(clock.now() >= Instant::EPOCH + 3 * hour);
-    let cancel = || queue.cancel_and_wait_timeout(&1, SECOND);
-    let (was, has_ended) = at_its_time(&clock, cancel);
-    assert!(was.unwrap().active && !has_ended);
-
     guard.success().unwrap();
-    let (was, has_ended) = queue.cancel_and_wait_timeout(&1, Duration::ZERO);
-    assert!(was.is_none() && has_ended);
-    assert!(queue.wait_settled_timeout(Duration::ZERO));
-    assert_eq!(queue.add_wait_timeout(2, Duration::ZERO), Ok(Added::Ready));
+    assert!(queue.flush_timeout(&1, Duration::ZERO).is_ok());
+    assert!(queue.wait_settled_timeout(Duration::ZERO).is_ok());
+    let added = queue.add_wait_with(2, AddOptions::new(), Duration::ZERO);
+    assert_eq!(added.unwrap().added, Added::Ready);
 }
 
 #[test]
@@ -227,9 +224,9 @@ fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
             }
             until_asleep(&queue, 2);
             clock.advance(SECOND);
-            assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
+            assert_eq!(timed.join().unwrap(), Err(WaitError::TimedOut));
             queue.add(7).unwrap();
-            assert_eq!(getter.join().unwrap(), Some(7));
+            assert_eq!(getter.join().unwrap(), Ok(7));
 
             queue.add(8).unwrap();
             let guard = queue.get().unwrap();
@@ -259,12 +256,12 @@ fn moving_the_clock_wakes_each_thread_whose_deadline_has_passed() {
             let timed = scope.spawn(|| queue.get_timeout(SECOND).map(|guard| *guard));
             until_waiting(&clock, 3);
             clock.advance(SECOND);
-            assert_eq!(timed.join().unwrap(), Err(GetError::TimedOut));
+            assert_eq!(timed.join().unwrap(), Err(WaitError::TimedOut));
             assert_eq!(clock.waiting(), 2, "nothing else is due");
             clock.set(Instant::EPOCH + 2 * SECOND);
-            assert!(!room.join().unwrap());
+            assert!(room.join().unwrap().is_err());
             clock.advance(SECOND);
-            assert_eq!(getter.join().unwrap(), Some(1));
+            assert_eq!(getter.join().unwrap(), Ok(1));
         });
     });
 }

@@ -54,7 +54,7 @@ where
             .is_none()
         {
             // The workers end once the queue has drained, so nothing else waits for the drain here.
-            let _ = self.queue.begin_drain();
+            let _ = self.queue.shared.begin_drain();
             workers.await;
         }
         self.queue.leftovers().collect()
@@ -66,7 +66,7 @@ where
         let mut changes = self.workers.wanted().changes();
         let mut tasks = JoinSet::new();
         loop {
-            let wanted = changes.wanted(self.queue.shutting_down());
+            let wanted = changes.wanted(self.queue.is_shutting_down());
             let mut missing = Vec::new();
             let Ok(has_surplus) = self.slots.lock().fill(wanted, |number| {
                 missing.push(number);
@@ -77,7 +77,7 @@ where
             }
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
-                self.queue.wake_all();
+                self.queue.shared.wake_all();
             }
             let mut closed = pin!(self.queue.closed());
             let news = poll_fn(|context| {

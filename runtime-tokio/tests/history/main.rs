@@ -32,7 +32,7 @@ async fn history(seed: u64) {
     for _ in 0..3 {
         let world = world.clone();
         tasks.spawn(async move {
-            world.queue.drained().await;
+            world.queue.wait_drained().await;
             assert!(world.ledger.is_idle(), "drained too early");
         });
     }

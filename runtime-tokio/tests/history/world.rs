@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
-use requeue_tokio::core::ItemExponentialFailure;
-use requeue_tokio::{Action, Drained, GetError, Guard, WorkQueue};
+use requeue_tokio::core::Exponential;
+use requeue_tokio::core::binding::AsShared;
+use requeue_tokio::{Action, Drained, Guard, WaitError, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;
@@ -17,7 +18,7 @@ const ADDS: usize = 60;
 /// Where a history takes place. Clones share it.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) queue: WorkQueue<usize, ItemExponentialFailure>,
+    pub(crate) queue: WorkQueue<usize, Exponential>,
     pub(crate) ledger: Arc<Ledger<KEYS>>,
     pub(crate) is_over: Arc<AtomicBool>,
 }
@@ -35,8 +36,7 @@ pub(crate) async fn dawdle(rng: &mut Rng, steps: u64) {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let limiter =
-            ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_millis(4));
+        let limiter = Exponential::new(Duration::from_millis(1), Duration::from_millis(4));
         Self {
             queue: WorkQueue::builder().limiter(limiter).build(),
             ledger: Arc::default(),
@@ -57,7 +57,7 @@ impl World {
             if is_taken {
                 self.ledger.accept(key, change);
             } else {
-                assert!(self.queue.shutting_down(), "refused for no reason");
+                assert!(self.queue.is_shutting_down(), "refused for no reason");
             }
         }
     }
@@ -70,7 +70,7 @@ impl World {
                 Some(guard) => guard,
                 None => match self.take(&mut rng).await {
                     Ok(guard) => guard,
-                    Err(GetError::Closed) => return,
+                    Err(WaitError::Closed) => return,
                     Err(_) => continue,
                 },
             };
@@ -80,27 +80,27 @@ impl World {
                     guard.finish(action).unwrap();
                 }
                 Some(action) => match self.queue.next(guard, action).await {
-                    Some(guard) => next = Some(guard),
-                    None => return,
+                    Ok(guard) => next = Some(guard),
+                    Err(_) => return,
                 },
             }
         }
     }
 
-    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, ItemExponentialFailure>, GetError> {
+    async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Exponential>, WaitError> {
         match rng.roll(4) {
             0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {
                 biased;
-                guard = self.queue.get() => guard.ok_or(GetError::Closed),
-                () = dawdle(rng, 5) => Err(GetError::TimedOut),
+                guard = self.queue.get() => guard,
+                () = dawdle(rng, 5) => Err(WaitError::TimedOut),
             },
             2 => {
-                let batch = self.queue.get_many(2).await.ok_or(GetError::Closed)?;
+                let batch = self.queue.get_many(2).await?;
                 // What is left of the batch is dropped: given back as failed.
                 Ok(batch.into_guards().swap_remove(0))
             }
-            _ => self.queue.get().await.ok_or(GetError::Closed),
+            _ => self.queue.get().await,
         }
     }
 
@@ -116,7 +116,7 @@ impl World {
         }
         active.succeed();
         Some(match rng.roll(4) {
-            0 => Action::RetryAfter(pause(rng)),
+            0 => Action::Snooze(pause(rng)),
             _ => Action::Success,
         })
     }
@@ -156,8 +156,8 @@ impl World {
     /// Takes back what is left over, in competition with the workers.
     pub(crate) async fn collect(self, mut rng: Rng) {
         while !self.is_over.load(Ordering::SeqCst) {
-            let ready = self.queue.take_ready();
-            let left = ready.or_else(|| self.queue.take_delayed());
+            let ready = self.queue.as_shared().take_ready();
+            let left = ready.or_else(|| self.queue.as_shared().take_delayed());
             if let Some(left) = left {
                 self.ledger.leave(left.key);
             }
@@ -174,7 +174,10 @@ impl World {
         // None, or more than passes while a task is busy.
         let timeout = pause(&mut rng) * rng.roll(2) as u32;
         let drained = match rng.roll(3) {
-            0 => self.queue.drain_timeout(timeout).await,
+            0 => {
+                let drained = tokio::time::timeout(timeout, self.queue.drain()).await;
+                drained.unwrap_or(Drained::Pending)
+            }
             1 => tokio::select! {
                 biased;
                 drained = self.queue.drain() => drained,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
 use requeue_core::{RateLimiter, Storage};
-use requeue_tokio::Shared;
+use requeue_tokio::binding::{Shared, TaskHost};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -32,7 +32,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     /// Returns whether this member can do its part, for a health check: it has a session, it knows
     /// who owns what, and the engine holds nothing that it cannot read. O(1), and O(n) for n values

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_core::{RateLimiter, RunContext, Storage};
-use requeue_tokio::{Action, AddOptions, CancellationToken, Shared, Workers};
+use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{Action, AddOptions, CancellationToken, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -22,7 +23,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
     /// shut down. Then no key begins to run, each shard is released when its last run has ended,

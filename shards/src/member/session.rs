@@ -7,7 +7,8 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use requeue_core::{RateLimiter, Storage};
-use requeue_tokio::{CancellationToken, Shared};
+use requeue_tokio::CancellationToken;
+use requeue_tokio::binding::{Shared, TaskHost};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 
@@ -76,7 +77,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     let config = &*parts.config;
     let mut next = first;
@@ -160,7 +161,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     fn new(parts: &'p Arc<Parts<K, E, L, S>>, session: &'p Session<E>) -> Self {
         let keep_at = Some(session.until.get() - parts.config.ttl + parts.config.ttl / 3);

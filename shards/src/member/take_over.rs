@@ -1,10 +1,12 @@
 //! What a shard that was taken over has to do: its keys are listed, its marks are followed.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use requeue_core::{RateLimiter, Storage};
-use requeue_tokio::{AddOptions, Merge, Rejected, Shared};
+use requeue_tokio::binding::{Shared, TaskHost};
+use requeue_tokio::{AddOptions, Merge, Rejected};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
@@ -28,7 +30,7 @@ where
     E: Engine,
     L: RateLimiter + 'static,
     S: Storage + 'static,
-    Shared<K, L, S>: Send + Sync,
+    Shared<TaskHost<K, L, S>>: Send + Sync,
 {
     /// Lists the keys of a shard and adds them, each time that is asked for while it is owned.
     pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {
@@ -83,7 +85,12 @@ where
             .into_iter()
             .filter(|key| shard_of(key, self.config.count) == shard);
         for (number, key) in keys.enumerate() {
-            if self.queue.add_wait_with(key, options).await.is_err() {
+            if self
+                .queue
+                .add_wait_with(key, options, Duration::MAX)
+                .await
+                .is_err()
+            {
                 return;
             }
             if number % TURN == TURN - 1 {
@@ -151,7 +158,7 @@ where
             due: left.map(|left| Instant::now() + left.min(FAR)),
         };
         tenure.see_mark(key.clone(), seen);
-        match self.queue.add_wait_with(key, options).await {
+        match self.queue.add_wait_with(key, options, Duration::MAX).await {
             Ok(_) | Err(Rejected::Closed(_)) => {}
             Err(rejected) => {
                 let why = rejected.to_string();

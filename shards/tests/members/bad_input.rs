@@ -64,7 +64,7 @@ async fn credentials_that_are_withdrawn_end_the_run_once_its_membership_has_ende
     engine.set(Reach::Denied);
     let error = first.process.await.unwrap().unwrap_err();
     assert!(matches!(error, EngineError::Denied(_)), "{error:?}");
-    assert!(first.member.queue().shutting_down());
+    assert!(first.member.queue().is_shutting_down());
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use core::num::NonZeroU16;
 use crate::Instant;
 use crate::array::{Array, ConstDefault};
 use crate::id::SlotId;
-use crate::limiter::{Bucket, RateLimiter};
+use crate::limiter::{RateLimiter, TokenBucket};
 use crate::storage::{Located, Slots};
 
 use super::{Backing, Group, GroupedLists, group_in};
@@ -28,7 +28,7 @@ use super::{Backing, Group, GroupedLists, group_in};
 #[must_use = "limits do nothing until they are set"]
 pub struct GroupLimits {
     share: Share,
-    bucket: Option<Bucket>,
+    bucket: Option<TokenBucket>,
 }
 
 /// The limits of a group that need no time.
@@ -69,7 +69,7 @@ impl GroupLimits {
     /// [`max_active`](Self::max_active) of zero.
     pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
         if per_second > 0.0 && burst > 0 {
-            self.bucket = Some(Bucket::new(per_second, burst));
+            self.bucket = Some(TokenBucket::new(per_second, burst));
         } else {
             self.share.max_active = 0;
         }
@@ -104,7 +104,7 @@ impl GroupLimits {
         self.share
     }
 
-    pub(super) const fn bucket(&self) -> Option<&Bucket> {
+    pub(super) const fn bucket(&self) -> Option<&TokenBucket> {
         self.bucket.as_ref()
     }
 }
@@ -136,7 +136,7 @@ pub struct GroupState {
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Rate {
-    bucket: Bucket,
+    bucket: TokenBucket,
     /// It does not allow the next run before.
     rest_until: Instant,
 }
@@ -149,7 +149,7 @@ impl Rate {
 
 impl ConstDefault for Rate {
     const DEFAULT: Self = Self {
-        bucket: Bucket::new(0.0, 0),
+        bucket: TokenBucket::new(0.0, 0),
         rest_until: Instant::EPOCH,
     };
 }
@@ -339,7 +339,7 @@ impl<B: Backing> GroupedLists<B> {
     }
 
     /// Gives a group a bucket, full, unless it has had one like it.
-    pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
+    pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<TokenBucket>) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
@@ -357,7 +357,7 @@ impl<B: Backing> GroupedLists<B> {
         let _ = self.resting.remove(group);
     }
 
-    pub(super) fn begin_rate(&mut self, group: SlotId, bucket: Option<Bucket>) {
+    pub(super) fn begin_rate(&mut self, group: SlotId, bucket: Option<TokenBucket>) {
         if let Some(bucket) = bucket
             && let Some(rate) = self.rates.slot(group.index())
         {

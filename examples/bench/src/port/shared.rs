@@ -16,7 +16,7 @@ pub struct SharedPort<K, H> {
 #[derive(Debug)]
 struct State<K, H> {
     port: Port<K, H>,
-    shutting_down: bool,
+    is_shutting_down: bool,
 }
 
 impl<K, H: Default> Default for SharedPort<K, H> {
@@ -24,7 +24,7 @@ impl<K, H: Default> Default for SharedPort<K, H> {
         Self {
             state: Mutex::new(State {
                 port: Port::default(),
-                shutting_down: false,
+                is_shutting_down: false,
             }),
             ready: Condvar::new(),
         }
@@ -43,7 +43,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> SharedPort<K, H> {
     /// `Get`: waits for a key; none once the queue is shut down and empty.
     pub fn get(&self) -> Option<K> {
         let mut state = self.lock();
-        while state.port.is_empty() && !state.shutting_down {
+        while state.port.is_empty() && !state.is_shutting_down {
             state = self
                 .ready
                 .wait(state)
@@ -62,7 +62,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> SharedPort<K, H> {
 
     /// `ShutDown`.
     pub fn shut_down(&self) {
-        self.lock().shutting_down = true;
+        self.lock().is_shutting_down = true;
         self.ready.notify_all();
     }
 

@@ -67,7 +67,7 @@ pub fn ring(runtime: &Runtime, deadlines: usize) -> Round {
 
 async fn work(queue: WorkQueue<u64>, fired: Arc<Notify>) {
     let mut next = queue.get().await;
-    while let Some(guard) = next {
+    while let Ok(guard) = next {
         fired.notify_one();
         next = queue.next(guard, Action::Release).await;
     }

@@ -4,10 +4,9 @@ use core::hash::{BuildHasher, Hash};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use requeue_core::binding::Ticket;
+use requeue_core::binding::{AsShared, Ticket};
 use requeue_core::{
-    Action, Growable, Instant, ItemExponentialFailure, Metrics, Queue, Reporter, Times,
-    default_item_based,
+    Action, Exponential, Growable, Instant, Metrics, Queue, Reporter, Times, default_item_based,
 };
 use requeue_std::{ManualClock, WorkQueue};
 
@@ -33,7 +32,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Ours<K, H> {
 /// The queue for threads, on a clock that is set to the time of each operation.
 #[derive(Debug)]
 pub struct Shared<K: Eq + Hash, H: BuildHasher> {
-    queue: WorkQueue<K, ItemExponentialFailure, Growable<H>>,
+    queue: WorkQueue<K, Exponential, Growable<H>>,
     clock: ManualClock,
     now: u64,
 }
@@ -87,7 +86,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     fn done(&mut self, _: &K, run: Option<Ticket>, now: u64) {
         self.set_clock(now);
         if let Some(ticket) = run {
-            let _ = self.queue.finish(ticket, Action::Release);
+            let _ = self.queue.as_shared().finish(ticket, Action::Release);
         }
     }
 
@@ -104,11 +103,11 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Ends<K> for Shared<K, H> {
 
     fn take_delayed(&mut self, now: u64) -> Option<K> {
         self.set_clock(now);
-        self.queue.take_delayed().map(|left| left.key)
+        self.queue.as_shared().take_delayed().map(|left| left.key)
     }
 
     fn take_ready(&mut self) -> Option<K> {
-        self.queue.take_ready().map(|left| left.key)
+        self.queue.as_shared().take_ready().map(|left| left.key)
     }
 }
 
@@ -134,7 +133,7 @@ impl Metrics for Gauges {
 /// Our queue, with gauges.
 #[derive(Debug)]
 pub struct Gauged<K: Eq + Hash, H: BuildHasher> {
-    queue: Queue<K, Growable<H>, ItemExponentialFailure, Gauges>,
+    queue: Queue<K, Growable<H>, Exponential, Gauges>,
 }
 
 impl<K: Eq + Hash, H: BuildHasher + Default> Default for Gauged<K, H> {

@@ -10,7 +10,7 @@ use embassy_executor::Spawner;
 use embassy_time::{Instant, Timer};
 use lm3s6965::interrupt;
 use panic_semihosting as _;
-use requeue_embassy::core::{ItemExponentialFailure, NoMetrics, Policy, WithPolicy};
+use requeue_embassy::core::{Exponential, NoMetrics, Policy, WithPolicy};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Action, EmbassyClock, Queue, Retries, RunContext, With, WorkQueue};
 
@@ -22,14 +22,14 @@ enum Job {
 }
 
 /// A job that fails is retried after 10 ms, 20 ms, 40 ms … up to a minute.
-const BACKOFF: ItemExponentialFailure =
-    ItemExponentialFailure::new(Duration::from_millis(10), Duration::from_secs(60));
+const BACKOFF: Exponential =
+    Exponential::new(Duration::from_millis(10), Duration::from_secs(60));
 
 /// Held, it does not run before that, though its line is raised again.
 const POLICY: Policy = Policy::new().hold_failures();
 
 /// Room for 16 keys, and for what the policy keeps of each.
-type Jobs = WorkQueue<CriticalSectionRawMutex, Job, 16, ItemExponentialFailure, 3, Held>;
+type Jobs = WorkQueue<CriticalSectionRawMutex, Job, 16, Exponential, 3, Held>;
 type Held = With<NoMetrics, u8, EmbassyClock, WithPolicy>;
 
 static JOBS: Jobs = WorkQueue::from_queue(Queue::new(BACKOFF).with_policy(POLICY), EmbassyClock);

@@ -21,7 +21,7 @@ use embassy_time::{Instant, Timer};
 use heapless::Vec;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_embassy::core::{
-    GroupLimits, Groups, ItemExponentialFailure, NoMetrics, NoPriorities, default_item_based,
+    GroupLimits, Groups, Exponential, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Action, Drained, EmbassyClock, Queue, With, WorkQueue};
 use requeue_firmware::{board, end, executor, println};
@@ -33,9 +33,9 @@ struct Sensor {
 }
 
 /// Two buses.
-type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, NoPriorities, 2>>;
+type Buses = With<NoMetrics, u8, EmbassyClock, Groups<u8, Plain, 2>>;
 /// Room for eight keys; three workers wait, and one call waits for the drain.
-type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, ItemExponentialFailure, 4, Buses>;
+type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Exponential, 4, Buses>;
 
 static READINGS: Readings = WorkQueue::from_queue(
     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| {

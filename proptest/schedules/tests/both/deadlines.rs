@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use requeue_schedules::{SECOND, Waits, finish, getters, holders, is_at_rest, join, next, with};
-use requeue_std::GetError;
+use requeue_std::WaitError;
 use shuttle::sync::Mutex;
 
 both! {
@@ -111,7 +111,7 @@ fn the_clock_is_watched_when_its_owner_gives_up<Q: Waits>() {
     Q::advance(SECOND);
     match hasty.join().unwrap() {
         Ok(_) => queue.add(1).map(drop).unwrap(),
-        Err(error) => assert_eq!(error, GetError::TimedOut),
+        Err(error) => assert_eq!(error, WaitError::TimedOut),
     }
     assert_eq!(next(&taken), [1]);
     queue.add(2).unwrap();

@@ -24,7 +24,7 @@ fn a_wait_for_the_drain_ends_with_it<Q: Waits>() {
     let workers = (0..2).map(|_| {
         let finished = Arc::clone(&finished);
         with(&queue, move |queue| {
-            while let Some(guard) = queue.get() {
+            while let Ok(guard) = queue.get() {
                 finished.fetch_add(1, Ordering::SeqCst);
                 guard.success().unwrap();
             }
@@ -50,7 +50,7 @@ fn a_key_that_was_dirty_is_taken_and_the_drain_ends<Q: Waits>() {
     let guard = queue.get().unwrap();
     queue.add(1).unwrap();
     let getter = |queue: &Q| {
-        while let Some(guard) = queue.get() {
+        while let Ok(guard) = queue.get() {
             guard.success().unwrap();
         }
     };
@@ -89,7 +89,7 @@ fn shutting_down_interrupts_a_drain<Q: Waits>() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
     let drain = with(&queue, Q::drain);
-    while !queue.shutting_down() {
+    while !queue.is_shutting_down() {
         thread::yield_now();
     }
     queue.shut_down();

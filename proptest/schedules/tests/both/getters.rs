@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use requeue_schedules::{SECOND, Waits, finish, getters, holders, is_at_rest, join, next, with};
-use requeue_std::GetError;
+use requeue_std::WaitError;
 use shuttle::sync::Mutex;
 
 both! {
@@ -85,7 +85,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_of_another<Q: Waits>() {
             assert_eq!(next(&taken), [2]);
         }
         Err(error) => {
-            assert_eq!(error, GetError::TimedOut);
+            assert_eq!(error, WaitError::TimedOut);
             assert_eq!(next(&taken), [1]);
         }
     }

@@ -11,7 +11,7 @@ use requeue_schedules::{
     with,
 };
 use requeue_std::core::GroupLimits;
-use requeue_std::{Action, Drained, GetError};
+use requeue_std::{Action, Drained, WaitError};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;
 
@@ -149,7 +149,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = G
             assert_eq!(next(&taken), [13]);
         }
         Err(error) => {
-            assert_eq!(error, GetError::TimedOut);
+            assert_eq!(error, WaitError::TimedOut);
             assert_eq!(next(&taken), [12]);
         }
     }
@@ -234,7 +234,7 @@ fn workers_end_after_shutdown_although_groups_are_at_their_limits<Q: Waits<Store
     let worker = |_| {
         let (runs, active) = (Arc::clone(&runs), Arc::clone(&active));
         with(&queue, move |queue| {
-            while let Some(guard) = queue.get() {
+            while let Ok(guard) = queue.get() {
                 let active = &active[*guard as usize / 10];
                 assert_eq!(active.fetch_add(1, Ordering::SeqCst), 0);
                 interrupt();

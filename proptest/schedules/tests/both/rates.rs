@@ -5,7 +5,7 @@ use std::sync::Arc;
 use requeue_schedules::{
     SECOND, Waits, finish, getters, holders, is_at_rest, join, next, stopper, with,
 };
-use requeue_std::{Drained, GetError};
+use requeue_std::{Drained, WaitError};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;
 
@@ -51,7 +51,7 @@ fn a_token_is_watched_when_its_owner_gives_up<Q: Waits>() {
     });
     let (taken, threads) = getters(&queue, 1, 1);
     Q::advance(SECOND / 2);
-    assert_eq!(hasty.join().unwrap(), Err(GetError::TimedOut));
+    assert_eq!(hasty.join().unwrap(), Err(WaitError::TimedOut));
     Q::advance(SECOND / 2);
     assert_eq!(next(&taken), [2]);
     join(threads);
@@ -85,7 +85,7 @@ fn getters_end_when_the_last_key_is_handed_out_after_shutdown<Q: Waits>() {
     let getter = |_| {
         let sender = sender.clone();
         with(&queue, move |queue| {
-            while let Some(guard) = queue.get() {
+            while let Ok(guard) = queue.get() {
                 sender.send(finish::<Q>(guard)).unwrap();
             }
         })

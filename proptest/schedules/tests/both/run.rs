@@ -60,7 +60,7 @@ fn what_is_ready_when_there_is_no_grace_is_handed_back<Q: Waits>() {
         ledger.producer(&queue, [4, 2, 1]),
         stopper(&queue),
     ];
-    let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
+    let workers = ledger.workers(2).drain_timeout(Duration::ZERO);
     let leftovers = ledger.run(&queue, workers, uneven);
     join(others);
     ledger.settle(&queue, leftovers);
@@ -78,7 +78,7 @@ fn what_is_ready_when_the_grace_is_over_is_handed_back<Q: Waits>() {
             time_passes::<Q>();
         }),
     ];
-    let workers = ledger.workers(2).drain_deadline(SECOND);
+    let workers = ledger.workers(2).drain_timeout(SECOND);
     let leftovers = ledger.run(&queue, workers, uneven);
     join(others);
     ledger.settle(&queue, leftovers);
@@ -97,7 +97,7 @@ fn a_wait_for_the_drain_ends_when_workers_end<Q: Waits>() {
             assert!(ledger.is_idle());
         })
     });
-    let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
+    let workers = ledger.workers(2).drain_timeout(Duration::ZERO);
     let leftovers = ledger.run(&queue, workers, uneven);
     join(drains);
     ledger.settle(&queue, leftovers);
@@ -129,7 +129,7 @@ fn two_runs_share_what_there_is<Q: Waits>() {
         with(&queue, move |queue| {
             let workers = ledger.workers(1);
             let workers = match grace {
-                Some(grace) => workers.drain_deadline(grace),
+                Some(grace) => workers.drain_timeout(grace),
                 None => workers,
             };
             ledger.run(queue, workers, uneven)

@@ -6,7 +6,7 @@ use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
 use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
 use requeue_schedules::Waits;
 use requeue_std::core::binding::Lock;
-use requeue_std::core::{GetError, Growable, Reporter};
+use requeue_std::core::{Growable, Reporter, WaitError};
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
@@ -33,7 +33,7 @@ macro_rules! shared {
                     },
                     Request::GetNow(run) => match queue.get_timeout(Duration::ZERO)$(.$wait)? {
                         Ok(guard) => runs.handed(run, [guard]),
-                        Err(GetError::Closed) => Response::Closed,
+                        Err(WaitError::Closed) => Response::Closed,
                         Err(_) => Response::Nothing,
                     },
                     Request::Get(run) => match queue.get()$(.$wait)? {

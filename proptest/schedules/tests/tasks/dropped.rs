@@ -244,13 +244,13 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         let workers = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                while let Some(guard) = queue.get().await {
+                while let Ok(guard) = queue.get().await {
                     finished.fetch_add(1, Ordering::SeqCst);
                     finish(guard);
                 }
             })
         });
-        let aborted = task(&queue, async |queue| queue.drained().await);
+        let aborted = task(&queue, async |queue| queue.wait_drained().await);
         let drains = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
@@ -259,7 +259,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
             })
         });
         aborted.abort();
-        block_on(queue.drained());
+        block_on(queue.wait_drained());
         assert_eq!(finished.load(Ordering::SeqCst), 2);
         join(workers);
         join(drains);

@@ -12,7 +12,7 @@ mod run;
 
 use requeue_schedules::{Tasks, curious};
 use requeue_tokio::Guard;
-use requeue_tokio::core::ItemExponentialFailure;
+use requeue_tokio::core::Exponential;
 use shuttle::future::{JoinHandle, block_on, spawn_local};
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
 
@@ -39,7 +39,7 @@ fn getters(queue: &Tasks, getters: usize, count: usize) -> (Receiver<u32>, Vec<J
     (receiver, tasks.collect())
 }
 
-fn finish(guard: Guard<u32, ItemExponentialFailure>) -> u32 {
+fn finish(guard: Guard<u32, Exponential>) -> u32 {
     requeue_schedules::finish::<Tasks>(guard)
 }
 

@@ -55,7 +55,7 @@ fn a_wait_for_the_drain_ends_when_a_token_ends_the_run() {
             producer,
             canceller(&token),
             with(&queue, move |queue| {
-                block_on(queue.drained());
+                block_on(queue.wait_drained());
                 assert!(drained.is_idle());
             }),
             with(&queue, |queue| {
@@ -64,7 +64,7 @@ fn a_wait_for_the_drain_ends_when_a_token_ends_the_run() {
                 assert_eq!(Waits::drain(queue), Drained::Complete);
             }),
         ];
-        let workers = ledger.workers(2).drain_deadline(Duration::ZERO);
+        let workers = ledger.workers(2).drain_timeout(Duration::ZERO);
         let run = queue.run(workers, reconciler(&ledger));
         let leftovers = block_on(run.shut_down_on(token).into_future());
         requeue_schedules::join(others);
@@ -121,7 +121,7 @@ fn a_key_that_kills_its_worker_ends_the_run_and_nothing_is_lost() {
             block_on(run.into_future())
         };
         let _ = catch_unwind(AssertUnwindSafe(|| run(&queue))).unwrap_err();
-        assert!(!queue.shutting_down());
+        assert!(!queue.is_shutting_down());
         queue.shut_down();
         let left = run(&queue).into_iter().chain(late(&queue));
         let mut all: Vec<u32> = left.map(|left| left.key.name()).collect();

@@ -22,7 +22,7 @@ fn if_a_thread_cannot_be_started_none_works() {
         });
         refuse_threads(None);
         let _ = refused.unwrap_err();
-        assert!(!queue.shutting_down());
+        assert!(!queue.is_shutting_down());
         producer.join().unwrap();
         queue.shut_down();
         let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
@@ -53,7 +53,7 @@ fn if_a_thread_cannot_be_started_later_the_others_finish_and_nothing_is_lost() {
         });
         refuse_threads(None);
         let _ = refused.unwrap_err();
-        assert!(!queue.shutting_down());
+        assert!(!queue.is_shutting_down());
         producer.join().unwrap();
         grower.join().unwrap();
         queue.shut_down();

@@ -22,7 +22,7 @@ macro_rules! __rules_failures {
                 "controller-runtime controller.go, reconcileHandler: AddRateLimited";
                 a_run_that_is_put_off_is_not_charged: 1,
                 "A run that is put off counts no failure and forgets none.",
-                "requeue-core, Action::RetryAfter";
+                "requeue-core, Action::Snooze";
             }
             forget {
                 a_key_that_is_forgotten_starts_again: 1,

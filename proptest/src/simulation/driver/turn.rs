@@ -64,7 +64,7 @@ impl<W: World> Simulation<W> {
         let Taken {
             key,
             ticket,
-            requeues,
+            failures,
             waited,
         } = work;
         let who = Who::Worker(number);
@@ -76,7 +76,7 @@ impl<W: World> Simulation<W> {
             let reason = format!("worker {number} got {key:?}, which is active");
             return Err(self.breach(Property::OneRunPerKey, &reason));
         };
-        let attempt = requeues.saturating_add(1);
+        let attempt = failures.saturating_add(1);
         self.shared
             .write(who, Some(&key), What::Begins { run, attempt });
         let mut context = RunContext::new(attempt);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{self, Context, Poll};
 use std::thread;
 
-use requeue_core::binding::{Clock, Lock, Timer};
+use requeue_core::binding::{AsShared, Clock, Timer};
 use requeue_core::{Instant, NoLimit, NoMetrics, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
@@ -146,9 +146,9 @@ fn getters_on_a_clock_that_stands_still_wait_and_cost_nothing() {
     assert_eq!(*guard, 8);
     guard.success().unwrap();
     drop((patient, impatient));
-    queue.lock().with(|state| {
-        state.queue().assert_valid();
-        assert_eq!(state.queue().asleep(), 0);
+    queue.as_shared().look(|queue| {
+        queue.assert_valid();
+        assert_eq!(queue.asleep(), 0);
     });
 }
 
@@ -160,7 +160,7 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             .clock(clock.clone())
             .build();
         queue.add_after(7, HOUR).unwrap();
-        let asleep = || queue.lock().with(|state| state.queue().asleep());
+        let asleep = || queue.as_shared().look(|queue| queue.asleep());
         thread::scope(|scope| {
             let work = || {
                 queue.get().map(|guard| {
@@ -175,13 +175,13 @@ fn threads_on_a_clock_that_goes_back_and_forth_get_a_key_when_it_is_due() {
             }
             for minute in [59, 0, 30, 1, 58, 0, 0, 59] {
                 clock.set(Instant::EPOCH + minute * HOUR / 60);
-                queue.clock_moved();
+                queue.wake_all();
                 assert_eq!(asleep(), 2, "nothing is due at minute {minute}");
             }
             let due = Instant::EPOCH + 100 * YEAR;
             clock.set(due);
-            queue.clock_moved();
-            while queue.lock().with(|state| state.queue().held_len()) > 0 {
+            queue.wake_all();
+            while queue.as_shared().look(|queue| queue.total()) > 0 {
                 thread::yield_now();
             }
             // A getter that still waits does so for no time.

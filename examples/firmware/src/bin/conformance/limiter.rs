@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use heapless::Vec;
 use requeue_embassy::core::{
-    Bucket, Instant, ItemExponentialFailure, ItemFastSlow, RateLimiter, WithMaxWait,
+    TokenBucket, Instant, Exponential, FastSlow, RateLimiter, WithMaxWait,
 };
 
 use crate::judge::Judge;
@@ -19,15 +19,15 @@ const PARTS_MAX: usize = 6;
 
 #[derive(Debug)]
 enum Part {
-    Exponential(ItemExponentialFailure),
-    FastSlow(ItemFastSlow),
-    Bucket(Bucket),
+    Exponential(Exponential),
+    FastSlow(FastSlow),
+    TokenBucket(TokenBucket),
 }
 
 impl Limiter {
     /// A limiter with one part.
     pub fn exponential(base: Duration, max: Duration) -> Self {
-        let part = Part::Exponential(ItemExponentialFailure::new(base, max));
+        let part = Part::Exponential(Exponential::new(base, max));
         Self(core::iter::once(WithMaxWait::new(part, Duration::MAX)).collect())
     }
 }
@@ -43,15 +43,15 @@ pub fn read(bytes: &mut Bytes<'_>) -> Limiter {
         let part = match bytes.byte() {
             0 => {
                 let (base, max) = (bytes.duration(), bytes.duration());
-                Part::Exponential(ItemExponentialFailure::new(base, max))
+                Part::Exponential(Exponential::new(base, max))
             }
             1 => {
                 let (fast, slow) = (bytes.duration(), bytes.duration());
-                Part::FastSlow(ItemFastSlow::new(fast, slow, bytes.small()))
+                Part::FastSlow(FastSlow::new(fast, slow, bytes.small()))
             }
             _ => {
                 let rate = f64::from_bits(bytes.word());
-                Part::Bucket(Bucket::new(rate, bytes.small()))
+                Part::TokenBucket(TokenBucket::new(rate, bytes.small()))
             }
         };
         WithMaxWait::new(part, longest)
@@ -77,7 +77,7 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
                 judge.expect(now, "when", delay, bytes.duration());
             }
             2 => *record = Default::default(),
-            3 => judge.expect(now, "num_requeues", limiter.requeues(record), bytes.small()),
+            3 => judge.expect(now, "num_requeues", limiter.failures(record), bytes.small()),
             _ => now = now + bytes.duration(),
         }
     }
@@ -92,15 +92,15 @@ impl RateLimiter for Limiter {
         delays.max().unwrap_or_default()
     }
 
-    fn requeues(&self, record: &Self::Record) -> u32 {
+    fn failures(&self, record: &Self::Record) -> u32 {
         let parts = self.0.iter().zip(record);
-        let counts = parts.map(|(part, failures)| part.requeues(failures));
+        let counts = parts.map(|(part, failures)| part.failures(failures));
         counts.max().unwrap_or_default()
     }
 
-    fn set_requeues(&self, record: &mut Self::Record, requeues: u32) {
+    fn set_failures(&self, record: &mut Self::Record, count: u32) {
         for (failures, part) in record.iter_mut().zip(&self.0) {
-            part.set_requeues(failures, requeues);
+            part.set_failures(failures, count);
         }
     }
 }
@@ -112,23 +112,23 @@ impl RateLimiter for Part {
         match self {
             Self::Exponential(limiter) => limiter.when(failures, now),
             Self::FastSlow(limiter) => limiter.when(failures, now),
-            Self::Bucket(limiter) => limiter.when(&mut (), now),
+            Self::TokenBucket(limiter) => limiter.when(&mut (), now),
         }
     }
 
-    fn requeues(&self, failures: &u32) -> u32 {
+    fn failures(&self, failures: &u32) -> u32 {
         match self {
-            Self::Exponential(limiter) => limiter.requeues(failures),
-            Self::FastSlow(limiter) => limiter.requeues(failures),
-            Self::Bucket(limiter) => limiter.requeues(&()),
+            Self::Exponential(limiter) => limiter.failures(failures),
+            Self::FastSlow(limiter) => limiter.failures(failures),
+            Self::TokenBucket(limiter) => limiter.failures(&()),
         }
     }
 
-    fn set_requeues(&self, failures: &mut u32, requeues: u32) {
+    fn set_failures(&self, failures: &mut u32, count: u32) {
         match self {
-            Self::Exponential(limiter) => limiter.set_requeues(failures, requeues),
-            Self::FastSlow(limiter) => limiter.set_requeues(failures, requeues),
-            Self::Bucket(limiter) => limiter.set_requeues(&mut (), requeues),
+            Self::Exponential(limiter) => limiter.set_failures(failures, count),
+            Self::FastSlow(limiter) => limiter.set_failures(failures, count),
+            Self::TokenBucket(limiter) => limiter.set_failures(&mut (), count),
         }
     }
 }

@@ -108,7 +108,7 @@ impl<'p, 'c> Player<'p, 'c> {
 
     fn play(&mut self, operation: Operation) {
         let queue = self.queue;
-        let is_closed = queue.shutting_down();
+        let is_closed = queue.is_shutting_down();
         let taken = |result: Result<_, Rejected<u8>>| result.map(drop);
         let expected = |key| {
             if is_closed {
@@ -151,7 +151,7 @@ impl<'p, 'c> Player<'p, 'c> {
                 queue.forget(&key);
             }
             Operation::NumRequeues(key, count) => {
-                self.expect("num_requeues", queue.num_requeues(&key), count);
+                self.expect("num_requeues", queue.failures(&key), count);
             }
             Operation::Len => {}
             Operation::ShuttingDown(answer) => self.expect("shutting_down", is_closed, answer),
@@ -227,7 +227,7 @@ impl<'p, 'c> Player<'p, 'c> {
     /// Advances the clock, and reports at every tick on the way.
     fn advance(&mut self, by: Duration) {
         let end = self.clock.now() + by;
-        while !self.queue.shutting_down() {
+        while !self.queue.is_shutting_down() {
             let tick = TICK.as_nanos() as u64;
             let next = tick - self.clock.now().as_nanos() % tick;
             if end.saturating_since(self.clock.now()) < Duration::from_nanos(next) {
@@ -249,7 +249,7 @@ impl<'p, 'c> Player<'p, 'c> {
         for key in 1..=keys {
             // Zero stands for what is not compared, else it is one more than recorded.
             if let Some(recorded) = bytes.small().checked_sub(1) {
-                self.expect("failures", self.queue.num_requeues(&key), recorded);
+                self.expect("failures", self.queue.failures(&key), recorded);
             }
         }
     }

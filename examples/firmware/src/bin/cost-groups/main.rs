@@ -10,19 +10,19 @@ use core::hint::black_box;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
-    GroupLimits, Groups, Index, ItemExponentialFailure, NoMetrics, NoPriorities, default_item_based,
+    GroupLimits, Groups, Index, Exponential, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end, println};
 
 /// Room for eight groups.
-type Eight = Groups<u8, NoPriorities, 8>;
+type Eight = Groups<u8, Plain, 8>;
 type Keys<'c, const N: usize, I> = WorkQueue<
     CriticalSectionRawMutex,
     u16,
     N,
-    ItemExponentialFailure,
+    Exponential,
     3,
     With<NoMetrics, I, &'c Clock, Eight>,
 >;

@@ -8,14 +8,14 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
-    Fixed, Index, ItemExponentialFailure, NoLimit, NoMetrics, default_item_based,
+    Fixed, Index, Exponential, NoLimit, NoMetrics, default_item_based,
 };
 use requeue_embassy::{Action, Queue, With, WorkQueue};
 pub use requeue_firmware::meter::Clock;
 use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::println;
 
-pub type Keys<'c, const N: usize, I, L = ItemExponentialFailure> =
+pub type Keys<'c, const N: usize, I, L = Exponential> =
     WorkQueue<CriticalSectionRawMutex, u16, N, L, 3, With<NoMetrics, I, &'c Clock>>;
 
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -205,7 +205,7 @@ pub fn print_sizes() {
         per_slot / 10,
         per_slot % 10
     );
-    let bare = size_of::<Queue<u16, Fixed<16>, ItemExponentialFailure>>();
+    let bare = size_of::<Queue<u16, Fixed<16>, Exponential>>();
     println!("| of the queue of 16, the state machine | {bare} |");
     let clock = Clock::new();
     let queue = queue::<16, u8>(&clock);

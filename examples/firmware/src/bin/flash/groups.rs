@@ -9,7 +9,7 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::binding::Clock;
 use requeue_embassy::core::{
-    GroupLimits, Groups, Instant, ItemExponentialFailure, NoMetrics, NoPriorities,
+    GroupLimits, Groups, Instant, Exponential, NoMetrics, Plain,
     default_item_based,
 };
 use requeue_embassy::{Queue, With, WorkQueue};
@@ -24,8 +24,8 @@ impl Clock for Foreign {
     }
 }
 
-type Parts = With<NoMetrics, u8, Foreign, Groups<u8, NoPriorities, 4>>;
-type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, ItemExponentialFailure, 3, Parts>;
+type Parts = With<NoMetrics, u8, Foreign, Groups<u8, Plain, 4>>;
+type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Exponential, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(
     Queue::with_groups(default_item_based(), NoMetrics, |key: &u16| *key as u8),

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::binding::Clock;
-use requeue_embassy::core::{Instant, ItemExponentialFailure, NoMetrics, default_item_based};
+use requeue_embassy::core::{Instant, Exponential, NoMetrics, default_item_based};
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::end;
 
@@ -22,7 +22,7 @@ impl Clock for Foreign {
 }
 
 type Parts = With<NoMetrics, u8, Foreign>;
-type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, ItemExponentialFailure, 3, Parts>;
+type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Exponential, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(Queue::new(default_item_based()), Foreign);
 

@@ -22,7 +22,7 @@ use embassy_executor::Spawner;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_time::{Instant, Timer};
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_embassy::core::{Bucket, ItemExponentialFailure};
+use requeue_embassy::core::{TokenBucket, Exponential};
 use requeue_embassy::{Action, Drained, WorkQueue};
 use requeue_firmware::{alarm, board, end, executor, handler, println};
 
@@ -42,10 +42,10 @@ const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// Two workers wait for it, and one call waits for the drain.
 static TO_READ: WorkQueue<CriticalSectionRawMutex, Sensor, 8> =
-    WorkQueue::new(ItemExponentialFailure::new(FIRST_RETRY, LAST_RETRY));
+    WorkQueue::new(Exponential::new(FIRST_RETRY, LAST_RETRY));
 
-static TO_SEND: WorkQueue<CriticalSectionRawMutex, Report, 2, Bucket, 2> =
-    WorkQueue::new(Bucket::new(2.0, 3));
+static TO_SEND: WorkQueue<CriticalSectionRawMutex, Report, 2, TokenBucket, 2> =
+    WorkQueue::new(TokenBucket::new(2.0, 3));
 
 const DIES_AT: u64 = 500;
 const COMES_BACK_AT: u64 = 1500;

@@ -1,0 +1,1555 @@
+//! The methods of every runtime's `WorkQueue`, written once with their documentation.
+//!
+//! [`queue_face!`] writes a part of them into an `impl` block, as std writes those of its integers:
+//! so each queue has all methods on its own page, with examples that run under the path that its
+//! user writes. Each method is one session, or one of the [steps](crate::steps).
+
+/// Writes a part of the methods of a queue. For runtimes.
+///
+/// The queue implements [`AsShared`](crate::binding::AsShared), which has to be in scope. The first
+/// word says which part: `adding`, `taking`, `looking`, `control`, `limits`, `growing`, `closing`,
+/// and with `_async` what waits, for tasks. `krate` is the name of the crate in the examples,
+/// `example` and `groups` are their first lines, which make a `queue`. `producer` implements
+/// [`Producer`](crate::Producer).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! queue_face {
+    (producer: [$($generics:tt)*] $Queue:ty, $K:ty) => {
+        impl<$($generics)*> $crate::Producer<$K> for $Queue {
+            fn add(&self, key: $K) -> Result<$crate::Added, $crate::Rejected<$K>> {
+                self.add(key)
+            }
+
+            fn add_after(
+                &self,
+                key: $K,
+                delay: ::core::time::Duration,
+            ) -> Result<$crate::Added, $crate::Rejected<$K>> {
+                self.add_after(key, delay)
+            }
+
+            fn add_rate_limited(
+                &self,
+                key: $K,
+            ) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
+                self.add_rate_limited(key)
+            }
+
+            fn add_with(
+                &self,
+                key: $K,
+                options: $crate::AddOptions,
+            ) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
+                self.add_with(key, options)
+            }
+        }
+    };
+    (adding: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+        /// Marks a key as having work to do. O(1). Waits for nothing except the lock.
+        ///
+        /// # Errors
+        ///
+        /// [`Rejected`](requeue_core::Rejected) returns the key: the queue is shutting down, or the
+        /// key is new and there is no room. Nothing has changed then.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::{Added, Rejected};")]
+        ///
+        /// assert_eq!(queue.add("node-7"), Ok(Added::Ready));
+        /// assert_eq!(queue.add("node-7"), Ok(Added::Coalesced));
+        /// queue.shut_down();
+        /// assert_eq!(queue.add("node-7"), Err(Rejected::Closed("node-7")));
+        /// ```
+        #[doc(alias = "Add")]
+        pub fn add(&self, key: $K) -> Result<$crate::Added, $crate::Rejected<$K>> {
+            self.as_shared().with(|session| session.add(key))
+        }
+
+        /// Adds a key after a delay. Of two delays the one that ends first counts. O(log n).
+        ///
+        /// As in client-go this changes nothing for a key that is ready or active until the delay
+        /// is over, and an [`add`](Self::add) meanwhile does not end it.
+        /// [`Duration::MAX`](core::time::Duration::MAX) means never.
+        ///
+        /// # Errors
+        ///
+        /// As [`add`](Self::add).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Added;")]
+        /// use core::time::Duration;
+        ///
+        /// let minute = Duration::from_secs(60);
+        /// assert_eq!(queue.add_after("lease-3", minute), Ok(Added::Delayed));
+        /// assert_eq!(queue.add_after("lease-3", minute / 2), Ok(Added::Sooner));
+        /// assert_eq!(queue.add("lease-3"), Ok(Added::Ready), "now, and once more in 30 s");
+        /// ```
+        #[doc(alias = "AddAfter")]
+        pub fn add_after(
+            &self,
+            key: $K,
+            delay: ::core::time::Duration,
+        ) -> Result<$crate::Added, $crate::Rejected<$K>> {
+            self.as_shared()
+                .timed(true, |session| session.add_after(key, delay))
+        }
+
+        /// Adds a key at a point in time of this queue's clock, or now if that has passed. O(log
+        /// n).
+        ///
+        /// # Errors
+        ///
+        /// As [`add`](Self::add).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::{Added, Instant};")]
+        /// use core::time::Duration;
+        ///
+        /// let full_hour = Instant::EPOCH + Duration::from_secs(3600);
+        /// assert_eq!(queue.add_at("report", full_hour), Ok(Added::Delayed));
+        /// assert_eq!(queue.state("report").unwrap().due, Some(full_hour));
+        /// ```
+        pub fn add_at(
+            &self,
+            key: $K,
+            due: $crate::Instant,
+        ) -> Result<$crate::Added, $crate::Rejected<$K>> {
+            self.as_shared()
+                .timed(true, |session| session.add_at(key, due))
+        }
+
+        /// Counts a failure of a key, and adds the key when its limiter says so. O(log n).
+        ///
+        /// # Errors
+        ///
+        /// As [`add`](Self::add). The limiter is not charged then.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let first = queue.add_rate_limited("node-7").unwrap().delay;
+        /// let second = queue.add_rate_limited("node-7").unwrap().delay;
+        /// assert_eq!((first.as_millis(), second.as_millis()), (1, 2));
+        /// ```
+        #[doc(alias = "AddRateLimited")]
+        pub fn add_rate_limited(&self, key: $K) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
+            self.as_shared()
+                .timed(true, |session| session.add_rate_limited(key))
+        }
+
+        /// Adds a key as the options say: [`Session::add_with`](requeue_core::Session::add_with).
+        /// O(log n).
+        ///
+        /// # Errors
+        ///
+        /// As [`add`](Self::add), and if the queue has no such priority level.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::{AddOptions, Merge};")]
+        ///
+        /// let once = AddOptions { merge: Merge::Once, ..AddOptions::new() };
+        /// let _ = queue.add_after("node-7", core::time::Duration::from_secs(60));
+        /// queue.add_with("node-7", once).unwrap();
+        /// assert_eq!(queue.state("node-7").unwrap().due, None, "it runs now, and only now");
+        /// ```
+        pub fn add_with(
+            &self,
+            key: $K,
+            options: $crate::AddOptions,
+        ) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
+            self.as_shared().timed(options.needs_time(), |session| {
+                session.add_with(key, options)
+            })
+        }
+
+        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) under one
+        /// lock. O(1) per key.
+        ///
+        /// Passes every key that is not taken to `rejected`. The iterator and `rejected` run while
+        /// the queue is not locked. If one of them panics, the keys of the steps before stay added.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let nodes = ["node-1", "node-2", "node-3", "node-4", "node-5"];
+        /// let mut refused = Vec::new();
+        /// let many = queue.add_many(nodes, |rejected| refused.push(rejected.into_key()));
+        /// assert_eq!(many.ready, 4);
+        /// assert_eq!(refused, ["node-5"]);
+        /// ```
+        pub fn add_many(
+            &self,
+            keys: impl IntoIterator<Item = $K>,
+            rejected: impl FnMut($crate::Rejected<$K>),
+        ) -> $crate::AddedMany {
+            $crate::steps::add_many(self.as_shared(), keys, rejected)
+        }
+
+        /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the
+        /// first of them, if that is sooner:
+        /// [`Session::add_debounced`](requeue_core::Session::add_debounced). A
+        /// [`Fixed`](requeue_core::Fixed) queue needs [`WithPolicy`](requeue_core::WithPolicy) for
+        /// this. O(log n).
+        ///
+        /// # Errors
+        ///
+        /// As [`add`](Self::add).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Added;")]
+        /// use core::time::Duration;
+        ///
+        /// let (quiet, max) = (Duration::from_millis(100), Duration::from_secs(1));
+        /// assert_eq!(queue.add_debounced("etc/hosts", quiet, max), Ok(Added::Delayed));
+        /// // It changes again: it runs 100 ms after this change.
+        /// let _ = queue.add_debounced("etc/hosts", quiet, max);
+        /// ```
+        pub fn add_debounced(
+            &self,
+            key: $K,
+            quiet: ::core::time::Duration,
+            max: ::core::time::Duration,
+        ) -> Result<$crate::Added, $crate::Rejected<$K>>
+        where
+            $S: $crate::Storage<Policy: $crate::binding::SetPolicy>,
+        {
+            self.as_shared()
+                .timed(true, |session| session.add_debounced(key, quiet, max))
+        }
+
+        /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the
+        /// lowest level makes way, and is returned. O(log n).
+        ///
+        /// Only a key of a lower level than
+        /// [`AddOptions::priority`](requeue_core::AddOptions::priority) makes way, together with
+        /// its deadline. It can be [restored](Self::restore).
+        ///
+        /// # Errors
+        ///
+        /// As [`add_with`](Self::add_with). [`Rejected::Full`](requeue_core::Rejected::Full) if no
+        /// key can make way: nothing changes.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::AddOptions;")]
+        ///
+        /// // There is room, so no key makes way.
+        /// let added = queue.add_displacing("node-7", AddOptions::new()).unwrap();
+        /// assert_eq!(added.1, None);
+        /// ```
+        pub fn add_displacing(
+            &self,
+            key: $K,
+            options: $crate::AddOptions,
+        ) -> Result<($crate::Scheduled, Option<$crate::Leftover<$K>>), $crate::Rejected<$K>>
+        where
+            $K: Clone,
+        {
+            self.as_shared().timed(options.needs_time(), |session| {
+                session.add_displacing(key, options)
+            })
+        }
+
+        /// Adds a key as another queue has handed it back: ready, or delayed by what was left of
+        /// its delay, at its priority level, with its failures on record. O(log n).
+        ///
+        /// A key that the queue already holds is added once more, by the same rules as ever: of two
+        /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
+        /// failures the larger counts.
+        ///
+        /// # Errors
+        ///
+        /// As [`add_with`](Self::add_with), with the whole leftover: nothing has changed.
+        ///
+        /// # Examples
+        ///
+        /// A program saves what a shutdown hands back, and restores it in that order when it
+        /// starts:
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Leftover;")]
+        /// use core::time::Duration;
+        ///
+        /// let saved = [("node-8", 0, 0), ("node-7", 250, 3)];
+        /// for (node, millis, failures) in saved {
+        ///     let mut leftover = Leftover::new(node);
+        ///     leftover.left = Duration::from_millis(millis);
+        ///     leftover.failures = failures;
+        ///     queue.restore(leftover).unwrap();
+        /// }
+        /// let guard = queue.try_get().unwrap();
+        /// assert_eq!(*guard, "node-8");
+        /// # guard.success().unwrap();
+        /// assert_eq!((queue.delayed_len(), queue.failures("node-7")), (1, 3));
+        /// ```
+        pub fn restore(
+            &self,
+            leftover: $crate::Leftover<$K>,
+        ) -> Result<$crate::Added, $crate::Rejected<$crate::Leftover<$K>>> {
+            self.as_shared().timed(!leftover.left.is_zero(), |session| {
+                session.restore(leftover)
+            })
+        }
+
+        /// Forgets the failures of a key, and returns how many there were. O(1).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add_rate_limited("node-7");
+        /// assert_eq!(queue.failures("node-7"), 1);
+        /// assert_eq!(queue.forget("node-7"), 1);
+        /// assert_eq!(queue.failures("node-7"), 0);
+        /// ```
+        #[doc(alias = "Forget")]
+        pub fn forget<B>(&self, key: &B) -> u32
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.forget(key))
+        }
+    };
+    (looking: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+        /// Returns the time of the queue's clock, in which its deadlines are. O(1), without the
+        /// lock.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// use core::time::Duration;
+        ///
+        /// let due = queue.now() + Duration::from_secs(60);
+        /// let _ = queue.add_at("lease-3", due);
+        /// assert_eq!(queue.state("lease-3").unwrap().due, Some(due));
+        /// ```
+        pub fn now(&self) -> $crate::Instant {
+            $crate::binding::Clock::now(self.as_shared().clock())
+        }
+
+        /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not
+        /// count. O(1), and O(log n) for each due key that is not ready yet, a few of them under
+        /// each lock.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let guard = queue.try_get().unwrap();
+        /// assert_eq!(queue.len(), 1, "an active key is not ready");
+        /// assert!(queue.contains("node-7"), "but the queue has work for it");
+        /// # guard.success().unwrap();
+        /// ```
+        #[doc(alias = "Len")]
+        pub fn len(&self) -> usize {
+            $crate::steps::len(self.as_shared())
+        }
+
+        /// Returns whether no key is ready. Active and delayed keys do not count. Costs as
+        /// [`len`](Self::len).
+        pub fn is_empty(&self) -> bool {
+            self.as_shared().with(|session| session.is_empty())
+        }
+
+        /// Returns whether a key is ready, active or delayed. Failures alone do not count. O(1).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// assert!(queue.contains("node-7"));
+        /// queue.try_get().unwrap().success().unwrap();
+        /// assert!(!queue.contains("node-7"));
+        /// ```
+        pub fn contains<B>(&self, key: &B) -> bool
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().look(|queue| queue.contains(key))
+        }
+
+        /// Returns what the queue knows about a key, `None` if it does not hold the key. Costs as
+        /// [`len`](Self::len).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// let guard = queue.try_get().unwrap();
+        /// let _ = queue.add("node-7");
+        /// let state = queue.state("node-7").unwrap();
+        /// assert!(state.active && state.dirty);
+        /// # guard.success().unwrap();
+        /// assert!(queue.state("node-8").is_none());
+        /// ```
+        pub fn state<B>(&self, key: &B) -> Option<$crate::KeyState>
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.state(key))
+        }
+
+        /// Returns how many failures of a key are on record. O(1). [`forget`](Self::forget) has an
+        /// example.
+        #[doc(alias = "NumRequeues")]
+        pub fn failures<B>(&self, key: &B) -> u32
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().look(|queue| queue.failures(key))
+        }
+
+        /// Returns the number of active keys, including dirty ones. O(1).
+        pub fn active_len(&self) -> usize {
+            self.as_shared().look(|queue| queue.active_len())
+        }
+
+        /// Returns the number of keys that wait for a deadline, including those that are also ready
+        /// or active. O(1).
+        pub fn delayed_len(&self) -> usize {
+            self.as_shared().look(|queue| queue.delayed_len())
+        }
+
+        /// Returns the number of keys that the queue holds: ready, active, delayed, or held for
+        /// their failures alone. O(1).
+        ///
+        /// # Examples
+        ///
+        /// The four counts of a queue:
+        ///
+        /// ```
+        #[doc = $example]
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
+        /// let guard = queue.try_get().unwrap();
+        /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
+        /// assert_eq!(queue.total(), 3);
+        /// # guard.success().unwrap();
+        /// ```
+        pub fn total(&self) -> usize {
+            self.as_shared().look(|queue| queue.total())
+        }
+
+        /// Returns how many keys fit, `None` if the queue grows without a limit. O(1).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// assert_eq!(queue.max_keys(), Some(4));
+        /// ```
+        pub fn max_keys(&self) -> Option<usize> {
+            self.as_shared().look(|queue| queue.max_keys())
+        }
+
+        /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
+        /// O(log n).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// let guard = queue.try_get().unwrap();
+        /// assert!(!queue.is_idle());
+        /// guard.success().unwrap();
+        /// assert!(queue.is_idle());
+        /// ```
+        pub fn is_idle(&self) -> bool {
+            self.as_shared().with(|session| session.is_idle())
+        }
+
+        /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it
+        /// is added. O(1).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
+        /// assert!(queue.is_idle() && !queue.is_settled());
+        /// ```
+        pub fn is_settled(&self) -> bool {
+            self.as_shared().look(|queue| queue.is_settled())
+        }
+
+        /// Returns the keys that the queue holds, with what it knows about each: an iterator that
+        /// looks at 32 slots (8 without the feature `alloc`) under each lock, O(1) each. `take`
+        /// limits it, and what is not asked for is not looked at. Changes nothing.
+        ///
+        /// Keys come in no order. A key that the queue holds from the first step to the last comes
+        /// exactly once; one that is added or removed meanwhile may or may not come. Each is shown
+        /// as it is at its step, as [`state`](Self::state) shows it. Keys are cloned while the
+        /// queue is locked.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let _ = queue.add_rate_limited("node-9");
+        ///
+        /// let mut waiting = Vec::new();
+        /// for entry in queue.snapshot().take(1_000).filter(|entry| !entry.state.ready) {
+        ///     waiting.push((entry.key, entry.state.due.is_some(), entry.state.failures));
+        /// }
+        /// assert_eq!(waiting, [("node-9", true, 1)]);
+        /// ```
+        ///
+        /// A snapshot that is saved now and then can be [restored](Self::restore) after a crash:
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// let now = queue.now();
+        /// let saved: Vec<_> = queue.snapshot().filter_map(|entry| entry.leftover(now)).collect();
+        /// # queue.clear();
+        /// // In the next process.
+        /// for leftover in saved {
+        ///     queue.restore(leftover).unwrap();
+        /// }
+        /// # assert_eq!(queue.len(), 1);
+        /// ```
+        pub fn snapshot(&self) -> impl Iterator<Item = $crate::Entry<$K>>
+        where
+            $K: Clone,
+        {
+            $crate::steps::snapshot(self.as_shared())
+        }
+
+        /// Reports how long the active keys have been running, as client-go does every 500 ms.
+        /// O(1). [`Session::report_running`](requeue_core::Session::report_running) has an example.
+        pub fn report_running(&self) {
+            self.as_shared()
+                .timed(true, |session| session.report_running());
+        }
+    };
+    (control: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+        /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
+        ///
+        /// Returns what the key was, `None` if it was neither ready, active nor delayed: then
+        /// nothing changes. A present run goes on, and can ask by
+        /// [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled) or [`state`](Self::state).
+        /// The failures of the key stay on record, until [`forget`](Self::forget). The other keys
+        /// keep their order.
+        ///
+        /// After shutdown this works as before, and a drain ends if nothing is left.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add_after("node-7", core::time::Duration::from_secs(60));
+        /// let was = queue.cancel("node-7").unwrap();
+        /// assert!(was.ready && was.due.is_some());
+        /// assert!(queue.try_get().is_none());
+        /// assert_eq!(queue.cancel("node-7"), None);
+        /// ```
+        pub fn cancel<B>(&self, key: &B) -> Option<$crate::KeyState>
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.cancel(key))
+        }
+
+        /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log
+        /// n).
+        ///
+        /// A key that is also ready or active stays so. A deadline that has passed is an add that
+        /// has happened: there is nothing left to take back but with [`cancel`](Self::cancel).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
+        /// assert!(queue.cancel_delay("lease-3").is_some());
+        /// assert!(!queue.contains("lease-3"));
+        /// ```
+        pub fn cancel_delay<B>(&self, key: &B) -> Option<$crate::Instant>
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.cancel_delay(key))
+        }
+
+        /// [Cancels](Self::cancel) the keys that `keep` returns `false` for. Returns how many.
+        /// O(slots), and O(log n) for each key that is cancelled, a few of them under each lock.
+        ///
+        /// Asks about each key that is ready, active or delayed, in no order; the order of those
+        /// that stay does not change. A key that is added meanwhile may or may not be asked about.
+        /// `keep` runs while the queue is locked: it must not touch it.
+        ///
+        /// # Examples
+        ///
+        /// A site is closed, and its nodes need no more runs:
+        ///
+        /// ```
+        #[doc = $example]
+        /// queue.add_many(["ulm/node-1", "bonn/node-1", "ulm/node-2"], |_| {});
+        /// assert_eq!(queue.retain(|node| !node.starts_with("ulm/")), 2);
+        /// assert_eq!(*queue.try_get().unwrap(), "bonn/node-1");
+        /// ```
+        pub fn retain(&self, keep: impl FnMut(&$K) -> bool) -> usize {
+            $crate::steps::retain(self.as_shared(), keep)
+        }
+
+        /// [Cancels](Self::cancel) all keys. Returns how many. Costs as [`retain`](Self::retain).
+        ///
+        /// Present runs go on, and failures stay on record. A key that is added meanwhile may stay.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// assert_eq!(queue.clear(), 2);
+        /// assert!(queue.is_empty());
+        /// ```
+        pub fn clear(&self) -> usize {
+            self.retain(|_| false)
+        }
+
+        /// Ends the delay of a key now, as if its deadline had passed. Returns whether it had one.
+        /// O(log n).
+        ///
+        /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A
+        /// key that is [held](requeue_core::Policy) waits until its hold is over. Does nothing
+        /// after shutdown, which stops the time.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add_after("node-7", core::time::Duration::from_secs(60));
+        /// assert!(queue.try_get().is_none());
+        /// assert!(queue.expedite("node-7"));
+        /// assert_eq!(*queue.try_get().unwrap(), "node-7");
+        /// ```
+        pub fn expedite<B>(&self, key: &B) -> bool
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.expedite(key))
+        }
+
+        /// Ends the delays of all keys now, in the order of their deadlines. O(log n) for each, a
+        /// few of them under each lock. Does nothing after shutdown.
+        ///
+        /// If the queue [holds](requeue_core::Policy) keys, the order is not specified.
+        ///
+        /// Ends as many delays as there are when it begins. Keys that others delay meanwhile count,
+        /// if their deadlines are among the first.
+        ///
+        /// # Examples
+        ///
+        /// A cluster is reachable again, and every retry may come now:
+        ///
+        /// ```
+        #[doc = $example]
+        /// use core::time::Duration;
+        ///
+        /// let _ = queue.add_after("node-8", Duration::from_secs(60));
+        /// let _ = queue.add_after("node-7", Duration::from_secs(30));
+        /// queue.expedite_all();
+        /// assert_eq!(*queue.try_get().unwrap(), "node-7");
+        /// ```
+        pub fn expedite_all(&self) {
+            $crate::steps::expedite_all(self.as_shared());
+        }
+
+        /// Hands out no more keys until [`resume`](Self::resume): calls that wait for a key wait,
+        /// even if keys are ready, and time out as usual. O(1).
+        ///
+        /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and
+        /// present runs end as usual. Shutdown ends a pause, because a drain has to end, and after
+        /// it this does nothing.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// queue.pause();
+        /// let _ = queue.add("node-7");
+        /// assert!(queue.is_paused());
+        /// assert!(queue.try_get().is_none());
+        /// queue.resume();
+        /// assert_eq!(*queue.try_get().unwrap(), "node-7");
+        /// ```
+        pub fn pause(&self) {
+            self.as_shared().with(|session| session.pause());
+        }
+
+        /// Hands keys out again after [`pause`](Self::pause), and wakes a call that waits if there
+        /// is something for it. O(1).
+        pub fn resume(&self) {
+            self.as_shared().with(|session| session.resume());
+        }
+
+        /// Returns whether the queue is [paused](Self::pause). O(1).
+        pub fn is_paused(&self) -> bool {
+            self.as_shared().look(|queue| queue.is_paused())
+        }
+
+        /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1).
+        ///
+        /// A worker that has the key's guard uses that. A guard whose run was ended by its key has
+        /// no effect any more.
+        ///
+        /// # Errors
+        ///
+        /// [`NotActive`](requeue_core::NotActive) if the key is not active: nothing changes.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::NotActive;")]
+        ///
+        /// let _ = queue.add("node-7");
+        /// let guard = queue.try_get().unwrap();
+        /// assert_eq!(queue.release_key("node-7"), Ok(()));
+        /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
+        /// assert_eq!(guard.release(), Err(NotActive), "the guard has nothing left to do");
+        /// ```
+        #[doc(alias = "Done")]
+        pub fn release_key<B>(&self, key: &B) -> Result<(), $crate::NotActive>
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.release_key(key))
+        }
+    };
+    (limits: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+        /// Sets what keys wait for in addition to their delays: see
+        /// [`Policy`](requeue_core::Policy). Held keys stay held for as long as the former policy
+        /// has said. A queue of a fixed size needs [`WithPolicy`](requeue_core::WithPolicy) for
+        /// this. O(1).
+        pub fn set_policy(&self, policy: $crate::Policy)
+        where
+            $S: $crate::Storage<Policy: $crate::binding::SetPolicy>,
+        {
+            self.as_shared().with(|session| session.set_policy(policy));
+        }
+
+        /// Serves keys that have waited for longer than `after` before the younger keys of higher
+        /// levels, from now on; with `None`, none of them. For queues with
+        /// [`Aging`](requeue_core::Aging). O(1).
+        ///
+        /// [`Aging`](requeue_core::Aging) has an example.
+        pub fn age_after(&self, after: impl Into<Option<::core::time::Duration>>)
+        where
+            <$S as $crate::Storage>::Priorities: $crate::Priorities<Age: $crate::binding::Ages>,
+        {
+            let after = after.into();
+            self.as_shared().with(|session| session.age_after(after));
+        }
+        /// / SECTION Groups.
+
+        /// Sets the limits of the groups that have none of their own, present and future, and wakes
+        /// a call that waits if there is something for it now. O(levels) for at most eight groups.
+        /// The next get looks at the groups in front that the new limits block, each once.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $groups]
+        #[doc = concat!("use ", $krate, "::GroupLimits;")]
+        ///
+        /// queue.limit_groups(GroupLimits::new().max_active(1));
+        /// queue.add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+        /// let (first, second) = (queue.try_get().unwrap(), queue.try_get().unwrap());
+        /// assert_eq!((*first, *second), (("a", 1), ("b", 1)));
+        /// assert!(queue.try_get().is_none());
+        /// ```
+        pub fn limit_groups(&self, limits: $crate::GroupLimits)
+        where
+            $S: $crate::Storage<Lists: $crate::binding::GroupControl>,
+        {
+            self.as_shared()
+                .with(|session| session.limit_groups(limits));
+        }
+
+        /// Sets the limits of a group by name, which then stays although it may have no keys. With
+        /// `None` it has those of all groups again. O(levels).
+        ///
+        /// # Errors
+        ///
+        /// The name, if there is no room for one more group. Nothing changes then.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $groups]
+        #[doc = concat!("use ", $krate, "::GroupLimits;")]
+        ///
+        /// // At most ten keys of it a second, and up to three at once after a pause.
+        /// queue.limit_group("a", GroupLimits::new().rate(10.0, 3)).unwrap();
+        /// assert_eq!(queue.limit_group("a", None), Ok(()));
+        /// ```
+        pub fn limit_group<G>(
+            &self,
+            name: G,
+            limits: impl Into<Option<$crate::GroupLimits>>,
+        ) -> Result<(), G>
+        where
+            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+        {
+            let limits = limits.into();
+            self.as_shared()
+                .with(|session| session.limit_group(name, limits))
+        }
+
+        /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
+        /// else goes on, and shutdown ends the pause. O(levels).
+        ///
+        /// # Errors
+        ///
+        /// The name, if there is no room for one more group. Nothing changes then.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $groups]
+        /// let _ = queue.add(("a", 1));
+        /// queue.pause_group("a").unwrap();
+        /// assert!(queue.try_get().is_none());
+        /// queue.resume_group("a");
+        /// assert_eq!(*queue.try_get().unwrap(), ("a", 1));
+        /// ```
+        pub fn pause_group<G>(&self, name: G) -> Result<(), G>
+        where
+            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+        {
+            self.as_shared().with(|session| session.pause_group(name))
+        }
+
+        /// Hands out keys of a group again, at the end of the turn, and wakes a call that waits if
+        /// there is something for it. O(levels). [`pause_group`](Self::pause_group) has an example.
+        pub fn resume_group<B, G>(&self, name: &B)
+        where
+            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            G: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().with(|session| session.resume_group(name));
+        }
+
+        /// Returns the figures of a group. `None` if it has no keys, no limits of its own and no
+        /// pause; a group that has just lost the last of them may remain, with figures of zero,
+        /// until its place is needed. A due key counts as ready, and a group with a new token as
+        /// not blocked, once an operation has noticed. O(1) expected.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $groups]
+        /// let _ = queue.add(("a", 1));
+        /// queue.pause_group("a").unwrap();
+        /// let a = queue.group("a").unwrap();
+        /// assert!(a.ready == 1 && a.paused);
+        /// ```
+        pub fn group<B, G>(&self, name: &B) -> Option<$crate::GroupState>
+        where
+            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            G: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().look(|queue| queue.group(name))
+        }
+
+        /// Returns the groups, with the figures of each: an iterator that looks at 32 of them (8
+        /// without the feature `alloc`) under each lock, O(1) each. Changes nothing.
+        ///
+        /// Groups come in no order. One that is there from the first step to the last comes exactly
+        /// once. Names are cloned while the queue is locked.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $groups]
+        /// queue.add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
+        /// let longest = queue.groups().max_by_key(|(_, group)| group.ready);
+        /// assert_eq!(longest.unwrap().0, "a");
+        /// ```
+        pub fn groups<G>(&self) -> impl Iterator<Item = (G, $crate::GroupState)>
+        where
+            $S: $crate::Storage<Lists: $crate::binding::GroupControl<Name = G>>,
+            G: Clone,
+        {
+            $crate::steps::groups(self.as_shared())
+        }
+    };
+    (closing: $krate:literal, $example:expr, $groups:expr, $K:ty, $S:ty) => {
+        /// Shuts the queue down: it takes no more keys, and getters find it closed once no key is
+        /// ready. Ends every wait for a drain. O(1), and O(n) in the calls that wait, which are
+        /// woken.
+        ///
+        /// An active key that is dirty is ready again after its run, and getters may have left by
+        /// then. A drain waits for such keys, and so do getters meanwhile:
+        /// [`Session::begin_drain`](requeue_core::Session::begin_drain) says the rule.
+        ///
+        /// Delayed keys stay until they are [taken](Self::take_delayed) or the queue is dropped.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// queue.shut_down();
+        /// assert!(queue.is_shutting_down());
+        /// let guard = queue.try_get().unwrap();
+        /// assert_eq!(*guard, "node-7", "what was ready is handed out");
+        /// # guard.success().unwrap();
+        /// ```
+        #[doc(alias = "ShutDown")]
+        pub fn shut_down(&self) {
+            self.as_shared().timed(true, |session| session.shut_down());
+        }
+
+        /// Returns whether the queue has been shut down. O(1). [`shut_down`](Self::shut_down) has
+        /// an example.
+        #[doc(alias = "ShuttingDown")]
+        pub fn is_shutting_down(&self) -> bool {
+            self.as_shared().look(|queue| queue.is_shutting_down())
+        }
+
+        /// Returns when the queue was first shut down, `None` if it was not. O(1).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        ///
+        /// assert_eq!(queue.closed_at(), None);
+        /// queue.shut_down();
+        /// assert!(queue.closed_at().is_some());
+        /// ```
+        pub fn closed_at(&self) -> Option<$crate::Instant> {
+            self.as_shared().look(|queue| queue.closed_at())
+        }
+
+        /// Takes out every key that is ready or delayed, after shutdown: ready keys first, then
+        /// delayed ones in the order of their deadlines. Active keys are not touched. Empty before
+        /// shutdown. O(log n) per key, each under a lock of its own.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// use core::time::Duration;
+        ///
+        /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
+        /// let _ = queue.add("node-7");
+        /// queue.shut_down();
+        /// assert!(queue.leftovers().map(|left| left.key).eq(["node-7", "lease-3"]));
+        /// ```
+        pub fn leftovers(&self) -> impl Iterator<Item = $crate::Leftover<$K>>
+        where
+            $K: Clone,
+        {
+            $crate::steps::leftovers(self.as_shared())
+        }
+    };
+    (taking: $krate:literal, $example:expr, $K:ty, $handle:path, $($Guard:tt)+) => {
+        /// Returns the first ready key, or `None` if there is none. O(log n), and O(log n) for each
+        /// active key whose own deadline has passed. Waits for nothing except the lock.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// while let Some(guard) = queue.try_get() {
+        ///     assert_eq!(*guard, "node-7");
+        ///     guard.success().unwrap();
+        /// }
+        /// assert!(!queue.contains("node-7"));
+        /// ```
+        #[doc(alias = "Get")]
+        #[inline]
+        #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+        pub fn try_get(&self) -> Option<$($Guard)+>
+        where
+            $K: Clone,
+        {
+            let work = self.as_shared().with(|session| session.try_get())?;
+            Some($crate::Guard::new(work, $handle(self)))
+        }
+
+        /// Ends a run and returns the first ready key, if there is one, under one lock: one step of
+        /// a worker's loop. Costs as the two calls.
+        ///
+        /// A guard of another queue ends its run in that queue.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Action;")]
+        ///
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let mut next = queue.try_get();
+        /// while let Some(guard) = next {
+        ///     next = queue.try_next(guard, Action::Success);
+        /// }
+        /// assert!(!queue.contains("node-8"));
+        /// ```
+        #[inline]
+        #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+        pub fn try_next(&self, guard: $($Guard)+, action: $crate::Action) -> Option<$($Guard)+>
+        where
+            $K: Clone,
+        {
+            let work = self.as_shared().finish_and_take(guard, action)?;
+            Some($crate::Guard::new(work, $handle(self)))
+        }
+    };
+    (taking_async: $krate:literal, $begin:expr, $end:expr, $K:ty, $handle:path, $($Guard:tt)+) => {
+        /// Returns the first ready key. Waits for one if there is none. Costs as
+        /// [`try_get`](Self::try_get) for each look; there is one look for each wake.
+        ///
+        /// # Errors
+        ///
+        /// [`Closed`](requeue_core::WaitError::Closed) once the queue is shut down and no key is
+        /// ready. [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if there is neither a
+        /// key nor a place to wait for one: a queue for boards has a fixed number of places.
+        ///
+        /// # Cancel safety
+        ///
+        /// No key is lost: if you drop the future before it is ready, no key leaves the queue. If
+        /// the call was woken, or watched the clock, another call takes over. Only its place in the
+        /// order is lost.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// let _ = queue.add("node-7");
+        /// let guard = queue.get().await.unwrap();
+        /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
+        /// guard.success().unwrap();
+        ///
+        /// queue.shut_down();
+        /// assert!(queue.get().await.is_err());
+        #[doc = $end]
+        /// ```
+        #[doc(alias = "Get")]
+        pub fn get(&self) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        where
+            $K: Clone,
+        {
+            $crate::binding::Wait::for_key(self.as_shared()).get(None, move |work| {
+                Ok($crate::Guard::new(work?, $handle(self)))
+            })
+        }
+
+        /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
+        /// [`Duration::MAX`](core::time::Duration::MAX) waits as [`get`](Self::get) does.
+        ///
+        /// # Errors
+        ///
+        /// As [`get`](Self::get), and [`TimedOut`](requeue_core::WaitError::TimedOut) if no key was
+        /// ready in time.
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`get`](Self::get).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        #[doc = concat!("use ", $krate, "::WaitError;")]
+        /// use core::time::Duration;
+        ///
+        /// match queue.get_timeout(Duration::ZERO).await {
+        ///     Ok(guard) => println!("work for {}", *guard),
+        ///     Err(WaitError::TimedOut) => println!("nothing to do: time for something else"),
+        ///     Err(error) => println!("stopping: {error}"),
+        /// }
+        #[doc = $end]
+        /// ```
+        pub async fn get_timeout(
+            &self,
+            timeout: ::core::time::Duration,
+        ) -> Result<$($Guard)+, $crate::WaitError>
+        where
+            $K: Clone,
+        {
+            self.get_deadline(self.now() + timeout).await
+        }
+
+        /// As [`get`](Self::get), but waits no longer than until `deadline`, on the queue's
+        /// [clock](Self::now). A ready key is returned even if the deadline has passed.
+        ///
+        /// # Errors
+        ///
+        /// As [`get_timeout`](Self::get_timeout).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`get`](Self::get).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// use core::time::Duration;
+        ///
+        /// let _ = queue.add("node-7");
+        /// // One second for a whole round, however long each key takes.
+        /// let deadline = queue.now() + Duration::from_secs(1);
+        /// while let Ok(guard) = queue.get_deadline(deadline).await {
+        ///     guard.success().unwrap();
+        /// #   queue.shut_down();
+        /// }
+        #[doc = $end]
+        /// ```
+        pub fn get_deadline(
+            &self,
+            deadline: $crate::Instant,
+        ) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        where
+            $K: Clone,
+        {
+            $crate::binding::Wait::for_key(self.as_shared()).get(Some(deadline), move |work| {
+                Ok($crate::Guard::new(work?, $handle(self)))
+            })
+        }
+
+        /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits
+        /// as [`get`](Self::get) does. Costs as the two calls.
+        ///
+        /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn
+        /// what became of its key.
+        ///
+        /// # Errors
+        ///
+        /// As [`get`](Self::get).
+        ///
+        /// # Cancel safety
+        ///
+        /// The run ends in any case, even if you drop the future before its first poll. After that
+        /// as [`get`](Self::get).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        #[doc = concat!("use ", $krate, "::Action;")]
+        ///
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// queue.shut_down();
+        ///
+        /// let mut seen = Vec::new();
+        /// let mut next = queue.get().await;
+        /// while let Ok(guard) = next {
+        ///     seen.push(*guard);
+        ///     next = queue.next(guard, Action::Success).await;
+        /// }
+        /// assert_eq!(seen, ["node-7", "node-8"]);
+        #[doc = $end]
+        /// ```
+        pub fn next(
+            &self,
+            guard: $($Guard)+,
+            action: $crate::Action,
+        ) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        where
+            $K: Clone,
+        {
+            $crate::binding::Wait::after(guard, action, self.as_shared()).get(None, move |work| {
+                Ok($crate::Guard::new(work?, $handle(self)))
+            })
+        }
+    };
+    (adding_async: $krate:literal, $begin:expr, $end:expr, $K:ty) => {
+        /// Adds a key. Waits for room if the key is new and there is none. O(1) for each look. A
+        /// queue that grows without a limit always has room.
+        ///
+        /// Each place that becomes free wakes one call, in the order in which they began to wait. A
+        /// key that another call adds meanwhile may take the place first. Then this call waits on,
+        /// and stays the first. A key that the queue has needs no room; if another call adds the
+        /// key while this one waits, this one waits for a place all the same. A worker that calls
+        /// this while it has the only key that could make room waits for ever.
+        ///
+        /// # Errors
+        ///
+        /// [`Rejected::Closed`](requeue_core::Rejected::Closed) returns the key once the queue is
+        /// shut down. [`Rejected::Full`](requeue_core::Rejected::Full) returns it if there is
+        /// neither room nor a place to wait for it: a queue for boards has a fixed number of
+        /// places.
+        ///
+        /// # Cancel safety
+        ///
+        /// If you drop the future before it is ready, the key is not added, and is dropped. The
+        /// next call that waits takes over. [`add_wait_with`](Self::add_wait_with) returns the key
+        /// after a timeout.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        #[doc = concat!("use ", $krate, "::Added;")]
+        ///
+        /// // This queue has room for four keys.
+        /// queue.add_many(["node-1", "node-2", "node-3", "node-4"], |_| {});
+        /// let worker = async { queue.get().await.unwrap().success() };
+        /// let (added, _) = join(queue.add_wait("node-5"), worker).await;
+        /// assert_eq!(added, Ok(Added::Ready));
+        #[doc = $end]
+        /// ```
+        pub async fn add_wait(&self, key: $K) -> Result<$crate::Added, $crate::Rejected<$K>> {
+            let options = $crate::AddOptions::new();
+            let scheduled = self.as_shared().add_until(key, options, None).await;
+            scheduled.map(|scheduled| scheduled.added)
+        }
+
+        /// As [`add_with`](Self::add_with), but waits for room as [`add_wait`](Self::add_wait)
+        /// does, and no longer than `timeout`, counted from the first poll. A delay begins once
+        /// there is room. [`Duration::MAX`](core::time::Duration::MAX) sets no limit.
+        ///
+        /// # Errors
+        ///
+        /// As [`add_wait`](Self::add_wait), and if there was no room in time, or the queue has no
+        /// such priority level.
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`add_wait`](Self::add_wait).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        #[doc = concat!("use ", $krate, "::AddOptions;")]
+        /// use core::time::Duration;
+        ///
+        /// queue.add_many(["node-1", "node-2", "node-3", "node-4"], |_| {});
+        /// let later = AddOptions { after: Some(Duration::from_secs(60)), ..AddOptions::new() };
+        /// let added = queue.add_wait_with("lease-3", later, Duration::ZERO).await;
+        /// assert_eq!(added.unwrap_err().into_key(), "lease-3");
+        #[doc = $end]
+        /// ```
+        pub async fn add_wait_with(
+            &self,
+            key: $K,
+            options: $crate::AddOptions,
+            timeout: ::core::time::Duration,
+        ) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
+            let deadline = self.now() + timeout;
+            self.as_shared()
+                .add_until(key, options, Some(deadline))
+                .await
+        }
+    };
+    (looking_async: $krate:literal, $begin:expr, $end:expr, $K:ty, $waited:ident) => {
+        /// Waits until no key is ready or active. Does not wait for delayed keys until they are
+        /// due. Also works after shutdown. Costs one look, O(log n), each time the queue may be
+        /// idle.
+        ///
+        /// Waits for ever if a key is ready and there are no workers, while the queue is
+        /// [paused](Self::pause), and if a worker calls it while it has a guard. Your runtime's
+        /// timeout around the call limits the wait.
+        ///
+        /// # Errors
+        ///
+        /// Only a queue for boards returns a `Result`:
+        /// [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if none of its places to wait is free.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future ends the wait.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// let _ = queue.add("node-7");
+        /// let worker = async { queue.get().await.unwrap().success() };
+        /// let _ = join(queue.wait_idle(), worker).await;
+        /// assert!(queue.is_idle());
+        #[doc = $end]
+        /// ```
+        pub async fn wait_idle(&self) -> $crate::waited!($waited, ()) {
+            let idle = self.as_shared().watch(|session| session.poll_idle());
+            $crate::binding::waited(self.as_shared(), idle.await, ())
+        }
+
+        /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
+        /// added. O(1) for each look. Otherwise as [`wait_idle`](Self::wait_idle).
+        ///
+        /// After shutdown delayed keys stay until you take the [leftovers](Self::leftovers).
+        ///
+        /// # Errors
+        ///
+        /// As [`wait_idle`](Self::wait_idle).
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future ends the wait.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// use core::time::Duration;
+        ///
+        /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
+        /// let cancels = async { queue.cancel("lease-3") };
+        /// let _ = join(queue.wait_settled(), cancels).await;
+        /// assert!(queue.is_settled());
+        #[doc = $end]
+        /// ```
+        pub async fn wait_settled(&self) -> $crate::waited!($waited, ()) {
+            let settled = self.as_shared().watch(|session| session.poll_settled());
+            $crate::binding::waited(self.as_shared(), settled.await, ())
+        }
+
+        /// Waits until the work of a key that is known at the first poll is done or cancelled: its
+        /// present run, and one more if the key is ready or dirty. Returns at once if there is
+        /// none. O(log n) to begin, and O(1) each time a run of any key has ended meanwhile.
+        ///
+        /// Does not wait for a delay: [`expedite`](Self::expedite) ends it first. If the key begins
+        /// another run just as this looks, it waits for that run too. A worker that has the key's
+        /// guard waits for itself.
+        ///
+        /// # Errors
+        ///
+        /// As [`wait_idle`](Self::wait_idle).
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future ends the wait.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// queue.add_many(["node-7", "node-8"], |_| {});
+        /// let worker = async { queue.get().await.unwrap().success() };
+        /// let _ = join(queue.flush("node-7"), worker).await;
+        /// assert!(!queue.contains("node-7"));
+        /// assert!(queue.contains("node-8"), "it does not wait for the others");
+        #[doc = $end]
+        /// ```
+        pub async fn flush<B>(&self, key: &B) -> $crate::waited!($waited, ())
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            let mut flush = self.as_shared().with(|session| session.begin_flush(key));
+            let done = self
+                .as_shared()
+                .watch(|session| session.poll_flush(key, &mut flush));
+            $crate::binding::waited(self.as_shared(), done.await, ())
+        }
+
+        /// [Cancels](Self::cancel) a key, and waits until its present run has ended. Returns what
+        /// the key was, as `cancel` does. Costs as [`flush`](Self::flush).
+        ///
+        /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). Does
+        /// not wait for keys that are added meanwhile. A worker that has the key's guard waits for
+        /// itself.
+        ///
+        /// # Errors
+        ///
+        /// As [`wait_idle`](Self::wait_idle): the key is cancelled all the same.
+        ///
+        /// # Cancel safety
+        ///
+        /// The first poll cancels the key. Dropping the future ends the wait and changes nothing
+        /// else.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// let _ = queue.add("node-7");
+        /// let guard = queue.try_get().unwrap();
+        /// let run = async move {
+        ///     assert!(guard.is_cancelled());
+        ///     guard.success()
+        /// };
+        /// let _ = join(queue.cancel_and_wait("node-7"), run).await;
+        /// assert!(!queue.contains("node-7"));
+        #[doc = $end]
+        /// ```
+        pub async fn cancel_and_wait<B>(
+            &self,
+            key: &B,
+        ) -> $crate::waited!($waited, Option<$crate::KeyState>)
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            let shared = self.as_shared();
+            let (was, mut flush) =
+                shared.with(|session| (session.cancel(key), session.begin_flush(key)));
+            let ended = shared.watch(|session| session.poll_flush(key, &mut flush));
+            $crate::binding::waited(shared, ended.await.map(|()| was), was)
+        }
+
+        /// Reports to the metrics how long the active keys have been active, at once and then every
+        /// `period`, until the queue is shut down. client-go does so every 500 ms. A period of less
+        /// than a millisecond counts as one millisecond, so that other tasks can run.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future ends the reports.
+        pub async fn report_running_every(&self, period: ::core::time::Duration) {
+            let period = period.max(::core::time::Duration::from_millis(1));
+            while !self.is_shutting_down() {
+                self.report_running();
+                let next = self.now() + period;
+                $crate::binding::sleep_until(self.as_shared().clock(), next).await;
+            }
+        }
+    };
+    (closing_async: $krate:literal, $begin:expr, $end:expr, $waited:ident) => {
+        /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of
+        /// tasks may wait. Returns how the drain ended: a [`shut_down`](Self::shut_down) meanwhile
+        /// interrupts it. O(1) for each look.
+        ///
+        /// Waits for ever without workers, for a guard that was leaked, and if a worker calls it
+        /// while it has a guard. Your runtime's timeout around the call limits the wait. Does not
+        /// wait for delayed keys: [`leftovers`](Self::leftovers) returns them.
+        ///
+        /// # Errors
+        ///
+        /// As [`wait_idle`](Self::wait_idle). The queue is shut down all the same.
+        ///
+        /// # Cancel safety
+        ///
+        /// The first poll shuts the queue down. Dropping the future ends the wait and changes
+        /// nothing else.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// let _ = queue.add("node-7");
+        /// let worker = async {
+        ///     while let Ok(guard) = queue.get().await {
+        ///         guard.success().unwrap();
+        ///     }
+        /// };
+        /// let _ = join(queue.drain(), worker).await;
+        /// assert!(!queue.contains("node-7"));
+        #[doc = $end]
+        /// ```
+        #[doc(alias = "ShutDownWithDrain")]
+        pub async fn drain(&self) -> $crate::waited!($waited, $crate::Drained) {
+            let drain = self.as_shared().begin_drain();
+            let ended = self
+                .as_shared()
+                .watch(|session| session.poll_drain(Some(&drain)));
+            $crate::binding::waited(self.as_shared(), ended.await, $crate::Drained::Pending)
+        }
+
+        /// Waits until another call has shut the queue down, and no key is ready, dirty or active.
+        /// Any number of tasks may wait. O(1) for each look.
+        ///
+        /// # Errors
+        ///
+        /// As [`wait_idle`](Self::wait_idle).
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future ends the wait.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $begin]
+        /// let shuts_down = async { queue.shut_down() };
+        /// let _ = join(queue.wait_drained(), shuts_down).await;
+        #[doc = $end]
+        /// ```
+        pub async fn wait_drained(&self) -> $crate::waited!($waited, ()) {
+            let ended = self
+                .as_shared()
+                .watch(|session| session.poll_drain(None))
+                .await;
+            $crate::binding::waited(self.as_shared(), ended.map(drop), ())
+        }
+    };
+    (growing: $krate:literal, $example:expr) => {
+        /// Sets how many keys the queue holds at most, [`usize::MAX`] for any number, and wakes a
+        /// call that waits for room if there is some now. O(1), and O(1) per evicted failure
+        /// record.
+        ///
+        /// A queue that has more keys keeps them, and refuses new keys until there is room again:
+        /// [`Session::limit_keys`](requeue_core::Session::limit_keys) has the details.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Rejected;")]
+        ///
+        /// queue.limit_keys(1);
+        /// let _ = queue.add("node-7");
+        /// assert_eq!(queue.add("node-8"), Err(Rejected::Full("node-8")));
+        /// queue.limit_keys(usize::MAX);
+        /// let _ = queue.add("node-8");
+        /// ```
+        pub fn limit_keys(&self, keys: usize) {
+            self.as_shared().with(|session| session.limit_keys(keys));
+        }
+
+        /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n)
+        /// under the lock.
+        ///
+        /// # Panics
+        ///
+        /// If memory for so many keys cannot be addressed, as with any collection.
+        pub fn reserve(&self, additional: usize) {
+            self.as_shared().with(|session| session.reserve(additional));
+        }
+    };
+}
+
+/// What a call returns that waits for a state of the queue: a value, or a `Result` where there may
+/// be no place to wait.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! waited {
+    (plain, $T:ty) => { $T };
+    (checked, $T:ty) => { Result<$T, $crate::WaitError> };
+    (of_host, $T:ty) => { <H::Waiters as $crate::binding::WaitList>::Waited<$T> };
+}

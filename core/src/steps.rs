@@ -1,0 +1,189 @@
+//! Operations that take the lock several times, for a bounded time each: batches, walks over all
+//! keys, and whatever has to make many due keys ready first.
+
+use core::iter;
+
+use heapless::Vec;
+
+use crate::action::Action;
+use crate::lists::grouped::{GroupControl, GroupState};
+use crate::outcome::{AddedMany, Entry, Leftover, NotActive, Rejected};
+use crate::queue::{Sweep, VISITS_MAX};
+use crate::shared::{Access, Host, Shared};
+use crate::storage::Storage;
+use crate::time::Clock;
+use crate::work::Ticket;
+
+/// How many keys of a batch are added, taken or ended under one lock, so that no call waits for a
+/// whole batch of another: 64, or 8 without the feature `alloc`.
+///
+/// A batch of at most this many keys is one step. A larger one is several: other calls may come in
+/// between, and each step sends its own wake. While keys are added they need room on the stack,
+/// about three times the size of a key for each of a step.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::binding::KEYS_PER_LOCK;
+///
+/// let locks = 1_000_usize.div_ceil(KEYS_PER_LOCK);
+/// assert!(locks > 1, "a batch of 1,000 keys is added in {locks} steps");
+/// ```
+pub const KEYS_PER_LOCK: usize = if cfg!(feature = "alloc") { 64 } else { 8 };
+
+type Step<T> = Vec<T, KEYS_PER_LOCK>;
+
+type Page<T> = Vec<T, VISITS_MAX>;
+
+/// Adds many keys. The iterator and `rejected` run while the queue is not locked.
+pub fn add_many<H: Host>(
+    queue: &Shared<H>,
+    keys: impl IntoIterator<Item = H::Key>,
+    mut rejected: impl FnMut(Rejected<H::Key>),
+) -> AddedMany {
+    let mut keys = keys.into_iter();
+    let mut all = AddedMany::default();
+    loop {
+        let step: Step<H::Key> = keys.by_ref().take(KEYS_PER_LOCK).collect();
+        let is_last = !step.is_full();
+        if step.is_empty() {
+            return all;
+        }
+        let (mut refused, mut spares) = (Step::new(), Step::new());
+        queue.with(|session| {
+            for key in step {
+                // There is room for as many as a step has.
+                let added = session.add(key).map_err(|key| drop(refused.push(key)));
+                all.count(added.ok());
+                let _ = session.take_spare().map(|key| spares.push(key));
+            }
+        });
+        refused.into_iter().for_each(&mut rejected);
+        if is_last {
+            return all;
+        }
+    }
+}
+
+/// Ends many runs. An error says that some had ended before.
+pub fn finish_many<H: Host>(
+    queue: &Shared<H>,
+    tickets: impl IntoIterator<Item = Ticket>,
+    action: Action,
+) -> Result<(), NotActive> {
+    let mut tickets = tickets.into_iter();
+    let mut outcome = Ok(());
+    loop {
+        let step: Step<Ticket> = tickets.by_ref().take(KEYS_PER_LOCK).collect();
+        let is_last = !step.is_full();
+        if step.is_empty() {
+            return outcome;
+        }
+        let finished = queue.timed(action.needs_time(), |session| {
+            session.finish_many(step, action)
+        });
+        outcome = outcome.and(finished);
+        if is_last {
+            return outcome;
+        }
+    }
+}
+
+/// Returns the number of ready keys.
+pub fn len<H: Host>(queue: &Shared<H>) -> usize {
+    when_released(queue, |session| session.len())
+}
+
+/// Returns all keys, a page under each lock.
+pub fn snapshot<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item = Entry<H::Key>> {
+    pages(|sweep, page| {
+        // There is room for as many as a step looks at.
+        let visit = |entry: Entry<&H::Key>| drop(page.push(entry.cloned()));
+        queue.with(|session| session.snapshot_some(sweep, visit))
+    })
+}
+
+/// Returns all groups, a page under each lock.
+pub fn groups<H, G>(queue: &Shared<H>) -> impl Iterator<Item = (G, GroupState)>
+where
+    H: Host<Storage: Storage<Lists: GroupControl<Name = G>>>,
+    G: Clone,
+{
+    pages(|sweep, page| {
+        // There is room for as many as a step looks at.
+        let visit = |name: &G, group| drop(page.push((name.clone(), group)));
+        queue.look(|queue| queue.groups_some(sweep, visit))
+    })
+}
+
+/// Cancels the keys that `keep` returns `false` for.
+pub fn retain<H: Host>(queue: &Shared<H>, mut keep: impl FnMut(&H::Key) -> bool) -> usize {
+    let mut sweep = Sweep::new();
+    while queue.with(|session| session.retain_some(&mut sweep, &mut keep)) {}
+    sweep.cancelled()
+}
+
+/// Ends as many delays as there are when it begins.
+pub fn expedite_all<H: Host>(queue: &Shared<H>) {
+    // Each step ends a delay, lets a group run whose time has come, or is the last one.
+    let mut left = queue.look(|queue| queue.delayed_len());
+    let mut sweep = Sweep::new();
+    while left > 0 {
+        let more = queue.with(|session| {
+            let before = session.delayed_len();
+            let more = session.expedite_some(&mut sweep);
+            left = left.saturating_sub(before - session.delayed_len());
+            more
+        });
+        if !more {
+            break;
+        }
+    }
+}
+
+/// Takes out every key that is ready or delayed, after shutdown.
+pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item = Leftover<H::Key>> {
+    let ready = iter::from_fn(|| queue.take_ready());
+    let delayed = iter::from_fn(|| queue.take_delayed());
+    ready.chain(delayed)
+}
+
+/// Takes out the delayed key with the earliest deadline, after shutdown.
+pub(crate) fn take_delayed<H: Host<Key: Clone>>(queue: &Shared<H>) -> Option<Leftover<H::Key>> {
+    if !queue.look(|queue| queue.is_shutting_down()) {
+        return None;
+    }
+    when_released(queue, |session| {
+        // Read under the lock: what others do before this step happens before this time.
+        session.move_to(queue.clock().now());
+        session.take_delayed()
+    })
+}
+
+/// Makes every due key ready, in steps that each hold the lock for a short time, and then does
+/// `work`.
+fn when_released<H: Host, T>(
+    queue: &Shared<H>,
+    mut work: impl FnMut(&mut Access<'_, H>) -> T,
+) -> T {
+    // One step for some of the due keys, and one more.
+    loop {
+        let done = queue.with(|session| (!session.release_some_due()).then(|| work(session)));
+        if let Some(done) = done {
+            return done;
+        }
+    }
+}
+
+/// What each step of a sweep has seen, outside of the lock. `step` returns whether there are more.
+fn pages<T>(mut step: impl FnMut(&mut Sweep, &mut Page<T>) -> bool) -> impl Iterator<Item = T> {
+    let mut sweep = Some(Sweep::new());
+    let page = move || {
+        let mut page = Page::new();
+        if !step(sweep.as_mut()?, &mut page) {
+            sweep = None;
+        }
+        Some(page)
+    };
+    iter::from_fn(page).flatten()
+}
