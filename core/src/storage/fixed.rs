@@ -82,6 +82,7 @@ impl<const N: usize, I: Index, P: Priorities> Storage for Fixed<N, I, P> {
     type Lists = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
     type Policy = P::FixedPolicy;
+    type Records<K: Eq + Hash, R> = ();
 }
 
 /// Slots in an array, indexed by `N` hash chains.

@@ -13,11 +13,13 @@ use super::{Located, Phase, Slot, Slots, Storage};
 
 mod nodes;
 mod parts;
+mod records;
 mod seed;
 mod tables;
 
 pub(crate) use nodes::GrowableNodes;
 use parts::Parts;
+pub(crate) use records::GrowableRecords;
 pub use seed::RandomState;
 use tables::{Bucket, Hashed, Kept, Places, Tables};
 
@@ -81,6 +83,7 @@ impl<H: BuildHasher, P: Priorities> Storage for Growable<H, P> {
     type Lists = P::GrowableLists;
     type Nodes = GrowableNodes;
     type Policy = SideTable;
+    type Records<K: Eq + Hash, R> = GrowableRecords<K, R, H>;
 }
 
 /// Slots in parts, and an index of them.
