@@ -20,10 +20,11 @@ pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Aging, Attempt, Attempts, Backoff, BackoffManager,
     BackoffUntil, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry, Exponential,
     ExponentialBackoffManager, FastSlow, Finished, Fixed, GroupLimits, GroupState, Groups, Index,
-    Instant, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter, NoLimit,
-    NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter, Rejected,
-    Retries, RunContext, Scheduled, Storage, Timed, Times, Timestamps, TokenBucket, WaitError,
-    WithJitter, WithMaxWait, WithPolicy, default_controller, default_item_based, jitter, rand_core,
+    Instant, IntoAction, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter,
+    NoLimit, NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter,
+    Rejected, Retries, RunContext, Scheduled, Stats, Storage, Timed, Times, Timestamps,
+    TokenBucket, WaitError, Why, WithJitter, WithMaxWait, WithPolicy, default_controller,
+    default_item_based, jitter, rand_core,
 };
 #[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
@@ -31,7 +32,7 @@ pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 /// The queue for threads: the crate `requeue-std`.
 ///
 /// ```
-/// use requeue::std::{Action, WorkQueue};
+/// use requeue::std::WorkQueue;
 ///
 /// fn main() -> std::io::Result<()> {
 ///     let queue = WorkQueue::new();
@@ -41,7 +42,6 @@ pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 ///
 ///     let leftovers = queue.run(4, |key| {
 ///         println!("making {key} what it should be");
-///         Ok::<_, String>(Action::Success)
 ///     })?;
 ///     assert!(leftovers.is_empty());
 ///     Ok(())
@@ -55,7 +55,7 @@ pub mod std {
 /// The queue for tasks: the crate `requeue-tokio`.
 ///
 /// ```
-/// use requeue::tokio::{Action, WorkQueue};
+/// use requeue::tokio::WorkQueue;
 ///
 /// #[tokio::main(flavor = "current_thread")]
 /// async fn main() {
@@ -66,7 +66,6 @@ pub mod std {
 ///
 ///     let run = queue.run(4, |key| async move {
 ///         println!("making {key} what it should be");
-///         Ok::<_, String>(Action::Success)
 ///     });
 ///     let leftovers = run.await;
 ///     assert!(leftovers.is_empty());
@@ -82,7 +81,7 @@ pub mod tokio {
 /// ```
 /// use requeue::default_item_based;
 /// use requeue::embassy::raw::CriticalSectionRawMutex;
-/// use requeue::embassy::{Action, WorkQueue};
+/// use requeue::embassy::WorkQueue;
 ///
 /// static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> =
 ///     WorkQueue::new(default_item_based());
@@ -94,7 +93,7 @@ pub mod tokio {
 ///
 /// /// The body of a task. It waits for keys until the queue is shut down.
 /// async fn worker() {
-///     let _ = TO_READ.run(async |_sensor| Ok::<_, ()>(Action::Success)).await;
+///     let _ = TO_READ.run(async |_sensor| {}).await;
 /// }
 ///
 /// on_data_ready(3);

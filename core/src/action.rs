@@ -1,5 +1,6 @@
 //! How a run ends, and when a key that keeps failing is given up.
 
+use core::convert::Infallible;
 use core::time::Duration;
 
 use crate::Instant;
@@ -12,6 +13,7 @@ use crate::Instant;
 /// | `Success` | worked | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `RequeueAfter(d)` | worked | after `d` | are forgotten | `Forget` + `AddAfter` + `Done` |
 /// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
+/// | `GiveUp` | failed | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `Snooze(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
 /// | `Release` | is over | if it was added meanwhile | stay | `Done` |
 ///
@@ -53,6 +55,10 @@ pub enum Action {
     /// It failed: counts one more failure and lets the limiter say when the key runs again.
     #[doc(alias = "AddRateLimited")]
     Retry,
+    /// It failed for good: the failures are forgotten, and the key runs again only if it is added.
+    #[doc(alias = "Forget")]
+    #[doc(alias = "TerminalError")]
+    GiveUp,
     /// Neither: the key runs again after this long, and its failures stay as they are.
     #[doc(alias = "AddAfter")]
     Snooze(Duration),
@@ -67,12 +73,77 @@ impl Action {
     /// true. O(1).
     #[inline]
     pub const fn needs_time(self) -> bool {
-        !matches!(self, Self::Success | Self::Release)
+        !matches!(self, Self::Success | Self::GiveUp | Self::Release)
     }
 
     #[inline]
     pub(crate) const fn forgets(self) -> bool {
-        matches!(self, Self::Success | Self::RequeueAfter(_))
+        matches!(self, Self::Success | Self::RequeueAfter(_) | Self::GiveUp)
+    }
+}
+
+/// What a reconciler returns: `()`, an [`Action`], or a `Result` of either.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::{Action, IntoAction};
+///
+/// fn ends<R: IntoAction>(result: R) -> Action {
+///     result.into_action().unwrap_or(Action::Retry)
+/// }
+///
+/// assert_eq!(ends(()), Action::Success);
+/// assert_eq!(ends(Action::Release), Action::Release);
+/// assert_eq!(ends("x".parse::<u8>().map(drop)), Action::Retry);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a reconciler cannot return `{Self}`",
+    label = "returns `{Self}`",
+    note = "return `()`, an `Action`, or a `Result` of either"
+)]
+pub trait IntoAction {
+    /// Why the run failed. [`Infallible`] if the reconciler returns no `Result`.
+    type Error;
+
+    /// Returns how the run ends, or why it failed.
+    ///
+    /// # Errors
+    ///
+    /// The reconciler's own error.
+    fn into_action(self) -> Result<Action, Self::Error>;
+}
+
+impl IntoAction for () {
+    type Error = Infallible;
+
+    fn into_action(self) -> Result<Action, Infallible> {
+        Ok(Action::Success)
+    }
+}
+
+impl IntoAction for Action {
+    type Error = Infallible;
+
+    #[inline]
+    fn into_action(self) -> Result<Action, Infallible> {
+        Ok(self)
+    }
+}
+
+impl<T: Into<Action>, E> IntoAction for Result<T, E> {
+    type Error = E;
+
+    #[inline]
+    fn into_action(self) -> Result<Action, E> {
+        self.map(Into::into)
+    }
+}
+
+/// A run that returns nothing has worked.
+impl From<()> for Action {
+    fn from((): ()) -> Self {
+        Self::Success
     }
 }
 

@@ -7,7 +7,7 @@ use core::ops::Deref;
 
 use crate::action::Action;
 use crate::guard::Guard;
-use crate::outcome::{Next, NotActive, WaitError};
+use crate::outcome::{Next, WaitError};
 use crate::shared::{Access, Host, Shared};
 use crate::sleepers::Getter;
 use crate::steps::KEYS_PER_LOCK;
@@ -37,7 +37,7 @@ use crate::work::{Ticket, Work};
 /// });
 /// assert_eq!(look, Look::Done(Ok(2)));
 /// assert!(batch.keys().eq(&["node-7", "node-8"]));
-/// batch.success().unwrap();
+/// batch.success();
 /// assert_eq!(queue.len(), 1);
 /// ```
 #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]
@@ -132,7 +132,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     ///     panic!("keys are ready");
     /// };
     /// assert!(batch.keys().eq(&["node-7", "node-8"]));
-    /// # batch.success().unwrap();
+    /// # batch.success();
     /// ```
     pub async fn wait(queue: R, max: usize) -> Result<Self, WaitError>
     where
@@ -175,7 +175,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     /// let batch = Batch::take(&queue, 2);
     /// queue.cancel("node-8");
     /// assert!(batch.cancelled().eq(&["node-8"]));
-    /// # batch.success().unwrap();
+    /// # batch.success();
     /// ```
     pub fn cancelled(&self) -> impl Iterator<Item = &H::Key> {
         let cancelled = |work: &&Work<H::Key>| self.queue.is_cancelled(&work.ticket);
@@ -193,46 +193,39 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         self.work.is_empty()
     }
 
-    /// Ends all runs with [`Action::Success`]. O(1) per key.
-    ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
-    pub fn success(self) -> Result<(), NotActive> {
+    /// Ends all runs with [`Action::Success`], and returns what [`finish`](Self::finish) returns.
+    /// O(1) per key.
+    pub fn success(self) -> usize {
         self.finish(Action::Success)
     }
 
-    /// Ends all runs with [`Action::Release`]. O(1) per key.
-    ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
-    pub fn release(self) -> Result<(), NotActive> {
+    /// Ends all runs with [`Action::Release`], and returns what [`finish`](Self::finish) returns.
+    /// O(1) per key.
+    pub fn release(self) -> usize {
         self.finish(Action::Release)
     }
 
     /// Ends all runs with one action, up to [`KEYS_PER_LOCK`] under one lock. Costs per key as
     /// [`Guard::finish`](crate::Guard::finish).
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if any run was ended by its key before. The others end all the same.
-    pub fn finish(mut self, action: Action) -> Result<(), NotActive> {
+    /// Returns how many of the runs [`release_key`](crate::binding::Shared::release_key) had ended
+    /// before, usually 0.
+    pub fn finish(mut self, action: Action) -> usize {
         self.end(action)
     }
 
     /// Ends all runs, including those after one whose key panics.
-    fn end(&mut self, action: Action) -> Result<(), NotActive> {
+    fn end(&mut self, action: Action) -> usize {
         let rest = Rest {
             work: &self.work,
             queue: &*self.queue,
             action,
         };
-        let outcome = self.queue.finish_many(rest.tickets(), action);
+        let stale = self.queue.finish_many(rest.tickets(), action);
         mem::forget(rest);
         // The runs are over: only now may a key's `Drop` panic.
         self.work.clear();
-        outcome
+        stale
     }
 
     /// Turns each run into a guard, so that each can end with its own action. O(1) per key.
@@ -249,8 +242,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     ///
     /// for guard in batch.into_guards() {
     ///     let is_node = guard.starts_with("node-");
-    ///     let finished = if is_node { guard.success() } else { guard.retry() };
-    ///     finished.unwrap();
+    ///     guard.finish(if is_node { Action::Success } else { Action::Retry });
     /// }
     /// assert_eq!(queue.failures("node-7"), 0);
     /// assert_eq!(queue.failures("disk-1"), 1);
@@ -268,8 +260,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Batch<H, R> {
     fn drop(&mut self) {
         if !self.work.is_empty() {
-            // An error says that a run was ended by its key: nothing is left to do.
-            let _ = self.end(Action::Retry);
+            self.end(Action::Retry);
         }
     }
 }
@@ -294,7 +285,7 @@ impl<H: Host> Rest<'_, H> {
 
 impl<H: Host> Drop for Rest<'_, H> {
     fn drop(&mut self) {
-        let _ = self.queue.finish_many(self.tickets(), self.action);
+        self.queue.finish_many(self.tickets(), self.action);
     }
 }
 

@@ -9,7 +9,7 @@
 //! 2. for tasks, a [`Timer`] on the clock, with which the queue also has everything that waits:
 //!    [`get`](Shared::get), [`next`](Shared::next), [`drain`](Shared::drain),
 //!    [`add_wait`](Shared::add_wait) and the rest. Guards that hold a counted pointer are made
-//!    with [`Wait::get`]. For threads, a loop around [`Wait::look`] that parks.
+//!    with [`Shared::take`]. For threads, a loop around [`Wait::look`] that parks.
 //!
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.

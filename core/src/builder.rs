@@ -102,7 +102,7 @@ pub struct Bare;
 /// }
 ///
 /// let queue = Builder::<Mine, _, _>::default().build::<u32>();
-/// assert_eq!(queue.total(), 0);
+/// assert_eq!(queue.stats().total, 0);
 /// ```
 pub trait Runtime<M: Metrics = Reporter> {
     /// The clocks of the runtime. The default is the runtime's own.
@@ -241,7 +241,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// queue.at(Instant::EPOCH).add_with("node-8", urgent).unwrap();
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
-    /// # queue.at(Instant::EPOCH).release(work.ticket).unwrap();
+    /// # queue.at(Instant::EPOCH).release(work.ticket);
     /// ```
     pub fn levels<const LEVELS: usize>(self) -> Builder<R, L, M, Levels<LEVELS>> {
         self.with_priorities()
@@ -289,7 +289,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let now = Instant::EPOCH;
     /// queue.at(now).add("node-7").unwrap();
     /// let work = queue.at(now).try_get().unwrap();
-    /// queue.at(now).finish(work.ticket, Action::Success).unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Success);
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Delayed));
     /// assert_eq!(queue.next_deadline(), Some(now + pause));
     /// ```
@@ -311,7 +311,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let now = Instant::EPOCH;
     /// queue.at(now).add("node-7").unwrap();
     /// let work = queue.at(now).try_get().unwrap();
-    /// queue.at(now).finish(work.ticket, Action::Retry).unwrap();
+    /// queue.at(now).finish(work.ticket, Action::Retry);
     /// queue.at(now).add("node-7").unwrap();
     /// assert!(queue.at(now).try_get().is_none());
     /// assert_eq!(queue.next_deadline(), Some(now + Duration::from_millis(5)));
@@ -353,7 +353,7 @@ impl<R: Runtime<M>, L, M: Metrics, P> Builder<R, L, M, P> {
     /// let _ = queue.at(now).add_many(["node-7", "node-8"], |_| {});
     /// assert_eq!(queue.at(now).add("node-9"), Err(Rejected::Full("node-9")));
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Coalesced));
-    /// assert_eq!(queue.max_keys(), Some(2));
+    /// assert_eq!(queue.stats().max_keys, Some(2));
     /// ```
     pub fn max_keys(mut self, keys: usize) -> Self {
         self.room.keys_max = keys;
@@ -483,7 +483,7 @@ impl<R: Runtime<M>, L: RateLimiter, M: Metrics, P: Priorities> Builder<R, L, M, 
     ///
     /// let queue: Queue<String, Growable, DefaultController> =
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
-    /// assert_eq!(queue.total(), 0);
+    /// assert_eq!(queue.stats().total, 0);
     /// ```
     pub fn build<K: Eq + Hash>(self) -> R::WorkQueue<K, L, Growable<RandomState, P>>
     where

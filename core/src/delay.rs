@@ -12,6 +12,12 @@ use crate::id::SlotId;
 /// How many children a node has.
 pub(crate) const ARITY: usize = 4;
 
+/// From one sequence number to the next.
+const STEP: u32 = 2;
+
+/// The bit of a sequence number that says that the limiter has asked for the deadline.
+const BACKOFF: u32 = 1;
+
 /// The deadlines of a queue.
 ///
 /// **H1** No node is less than its parent.
@@ -20,8 +26,9 @@ pub(crate) const ARITY: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Delays<N> {
     nodes: N,
-    /// The sequence number of the next deadline, which orders equal deadlines. Begins again after
-    /// 2^32 deadlines: of equal deadlines, those set before that then leave last.
+    /// The sequence number of the next deadline, which orders equal deadlines. Even, because the
+    /// lowest bit of a node's number says that the deadline is a backoff. Begins again after 2^31
+    /// deadlines: of equal deadlines, those set before that then leave last.
     sequence: u32,
     /// Deadlines from here on never pass.
     end: Deadline,
@@ -113,7 +120,7 @@ impl<N: Nodes> Delays<N> {
             }
         };
         let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
+        self.sequence = sequence.wrapping_add(STEP);
         let _ = self.sift_up(index, Node { due, sequence, id });
         scheduled
     }
@@ -128,9 +135,29 @@ impl<N: Nodes> Delays<N> {
             self.nodes.len() - 1
         });
         let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(1);
+        self.sequence = sequence.wrapping_add(STEP);
         self.put(index, Node { due, sequence, id });
         before
+    }
+
+    /// Notes that the deadline of a slot is a backoff, if the slot waits until `due`. It stays one
+    /// until the slot has another deadline. O(1).
+    pub(crate) fn note_backoff(&mut self, id: SlotId, due: Instant) {
+        if let Some(index) = self.nodes.position(id)
+            && let Some(node) = self.nodes.node(index)
+            && node.due == due
+        {
+            // Numbers differ by more than this, so the node keeps its place.
+            let sequence = node.sequence | BACKOFF;
+            self.nodes.place(index, Node { sequence, ..node });
+        }
+    }
+
+    /// Whether a slot waits for the end of a backoff. O(1).
+    pub(crate) fn is_backoff(&self, id: SlotId) -> bool {
+        let node = self.nodes.position(id).map(|index| self.nodes.node(index));
+        node.flatten()
+            .is_some_and(|node| node.sequence & BACKOFF != 0)
     }
 
     /// The earliest deadline, unless it never comes. O(1).
@@ -422,12 +449,12 @@ mod tests {
     }
 
     fn begins_again<N: Nodes>(mut heap: Delays<N>) {
-        heap.sequence = u32::MAX - 3;
+        heap.sequence = u32::MAX - 7;
         for (id, due) in [7, 7, 3, 7, 3, 7, 7].into_iter().enumerate() {
             let _ = heap.schedule(SlotId::from_index(id), at(due));
             heap.assert_valid(|_| true, 8);
         }
-        assert_eq!(heap.sequence, 3);
+        assert_eq!(heap.sequence, 6);
         assert_eq!(order(&mut heap), [4, 2, 5, 6, 0, 1, 3]);
     }
 
@@ -501,6 +528,26 @@ mod tests {
         assert_eq!(heap.take_due(SlotId(2), at(9)), Some((SlotId(0), at(7))));
         assert_eq!(heap.take_due(SlotId(2), at(9)), None);
         assert_eq!(heap.stopped_at(), at(7));
+    }
+
+    /// The order of equal deadlines stays, and the next deadline of the slot is none.
+    #[test]
+    fn a_deadline_is_a_backoff_until_the_next_one() {
+        let mut heap = heap(&[7, 7, 7]);
+        heap.note_backoff(SlotId(1), at(8));
+        assert!(!heap.is_backoff(SlotId(1)), "that is not its deadline");
+        heap.note_backoff(SlotId(1), at(7));
+        heap.assert_valid(|_| true, 8);
+        assert_eq!(heap.schedule(SlotId(1), at(9)), DelayChange::Kept);
+        let backoffs = [0, 1, 2].map(|slot| heap.is_backoff(SlotId(slot)));
+        assert_eq!(backoffs, [false, true, false]);
+        assert_eq!(order(&mut heap), [0, 1, 2]);
+
+        heap.schedule(SlotId(1), at(7));
+        assert!(!heap.is_backoff(SlotId(1)));
+        heap.note_backoff(SlotId(1), at(7));
+        assert_eq!(heap.move_to(SlotId(1), at(7)), Some(at(7)));
+        assert!(!heap.is_backoff(SlotId(1)));
     }
 
     #[test]

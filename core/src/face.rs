@@ -299,8 +299,8 @@ macro_rules! queue_face {
         /// }
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(*guard, "node-8");
-        /// # guard.success().unwrap();
-        /// assert_eq!((queue.delayed_len(), queue.failures("node-7")), (1, 3));
+        /// # guard.success();
+        /// assert_eq!((queue.stats().delayed, queue.failures("node-7")), (1, 3));
         /// ```
         pub fn restore(
             &self,
@@ -361,7 +361,7 @@ macro_rules! queue_face {
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(queue.len(), 1, "an active key is not ready");
         /// assert!(queue.contains("node-7"), "but the queue has work for it");
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// ```
         #[doc(alias = "Len")]
         pub fn len(&self) -> usize {
@@ -382,7 +382,7 @@ macro_rules! queue_face {
         #[doc = $example]
         /// let _ = queue.add("node-7");
         /// assert!(queue.contains("node-7"));
-        /// queue.try_get().unwrap().success().unwrap();
+        /// queue.try_get().unwrap().success();
         /// assert!(!queue.contains("node-7"));
         /// ```
         pub fn contains<B>(&self, key: &B) -> bool
@@ -405,7 +405,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let state = queue.state("node-7").unwrap();
         /// assert!(state.active && state.dirty);
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// assert!(queue.state("node-8").is_none());
         /// ```
         pub fn state<B>(&self, key: &B) -> Option<$crate::KeyState>
@@ -427,47 +427,49 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.failures(key))
         }
 
-        /// Returns the number of active keys, including dirty ones. O(1).
-        pub fn active_len(&self) -> usize {
-            self.as_shared().look(|queue| queue.active_len())
-        }
-
-        /// Returns the number of keys that wait for a deadline, including those that are also ready
-        /// or active. O(1).
-        pub fn delayed_len(&self) -> usize {
-            self.as_shared().look(|queue| queue.delayed_len())
-        }
-
-        /// Returns the number of keys that the queue holds: ready, active, delayed, or held for
-        /// their failures alone. O(1).
+        /// Returns the counts of the queue, all of one moment. O(1), and O(log n) for each due key
+        /// that is not ready yet, a few of them under each lock.
         ///
         /// # Examples
         ///
-        /// The four counts of a queue:
-        ///
         /// ```
         #[doc = $example]
+        /// use core::time::Duration;
+        ///
         /// queue.add_many(["node-7", "node-8"], |_| {});
-        /// let _ = queue.add_after("lease-3", core::time::Duration::from_secs(60));
+        /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
         /// let guard = queue.try_get().unwrap();
-        /// assert_eq!((queue.len(), queue.active_len(), queue.delayed_len()), (1, 1, 1));
-        /// assert_eq!(queue.total(), 3);
-        /// # guard.success().unwrap();
+        /// let stats = queue.stats();
+        /// assert_eq!((stats.ready, stats.active, stats.delayed), (1, 1, 1));
+        /// assert_eq!(stats.total, 3);
+        /// # guard.success();
         /// ```
-        pub fn total(&self) -> usize {
-            self.as_shared().look(|queue| queue.total())
+        pub fn stats(&self) -> $crate::Stats {
+            $crate::steps::stats(self.as_shared())
         }
 
-        /// Returns how many keys fit, `None` if the queue grows without a limit. O(1).
+        /// Returns why a key does not run now. O(log n).
+        /// [`Session::why`](requeue_core::Session::why) lists the answers in their order.
         ///
         /// # Examples
         ///
         /// ```
         #[doc = $example]
-        /// assert_eq!(queue.max_keys(), Some(4));
+        #[doc = concat!("use ", $krate, "::Why;")]
+        ///
+        /// let _ = queue.add("node-7");
+        /// assert_eq!(queue.why("node-7"), Why::Ready);
+        /// queue.pause();
+        /// println!("node-7 {}", queue.why("node-7"));
+        /// assert_eq!(queue.why("node-7"), Why::Paused);
+        /// assert_eq!(queue.why("node-8"), Why::Idle);
         /// ```
-        pub fn max_keys(&self) -> Option<usize> {
-            self.as_shared().look(|queue| queue.max_keys())
+        pub fn why<B>(&self, key: &B) -> $crate::Why
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+        {
+            self.as_shared().timed(true, |session| session.why(key))
         }
 
         /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
@@ -480,7 +482,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let guard = queue.try_get().unwrap();
         /// assert!(!queue.is_idle());
-        /// guard.success().unwrap();
+        /// guard.success();
         /// assert!(queue.is_idle());
         /// ```
         pub fn is_idle(&self) -> bool {
@@ -736,13 +738,13 @@ macro_rules! queue_face {
         ///
         /// ```
         #[doc = $example]
-        #[doc = concat!("use ", $krate, "::NotActive;")]
+        #[doc = concat!("use ", $krate, "::{Finished, NotActive};")]
         ///
         /// let _ = queue.add("node-7");
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(queue.release_key("node-7"), Ok(()));
         /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
-        /// assert_eq!(guard.release(), Err(NotActive), "the guard has nothing left to do");
+        /// assert_eq!(guard.release(), Finished::Stale, "the guard has nothing left to do");
         /// ```
         #[doc(alias = "Done")]
         pub fn release_key<B>(&self, key: &B) -> Result<(), $crate::NotActive>
@@ -933,7 +935,7 @@ macro_rules! queue_face {
         /// assert!(queue.is_shutting_down());
         /// let guard = queue.try_get().unwrap();
         /// assert_eq!(*guard, "node-7", "what was ready is handed out");
-        /// # guard.success().unwrap();
+        /// # guard.success();
         /// ```
         #[doc(alias = "ShutDown")]
         pub fn shut_down(&self) {
@@ -995,7 +997,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// while let Some(guard) = queue.try_get() {
         ///     assert_eq!(*guard, "node-7");
-        ///     guard.success().unwrap();
+        ///     guard.success();
         /// }
         /// assert!(!queue.contains("node-7"));
         /// ```
@@ -1061,20 +1063,19 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let guard = queue.get().await.unwrap();
         /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-        /// guard.success().unwrap();
+        /// guard.success();
         ///
         /// queue.shut_down();
         /// assert!(queue.get().await.is_err());
         #[doc = $end]
         /// ```
         #[doc(alias = "Get")]
-        pub fn get(&self) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        pub async fn get(&self) -> Result<$($Guard)+, $crate::WaitError>
         where
             $K: Clone,
         {
-            $crate::binding::Wait::for_key(self.as_shared()).get(None, move |work| {
-                Ok($crate::Guard::new(work?, $handle(self)))
-            })
+            let work = self.as_shared().take(None).await?;
+            Ok($crate::Guard::new(work, $handle(self)))
         }
 
         /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
@@ -1134,21 +1135,20 @@ macro_rules! queue_face {
         /// // One second for a whole round, however long each key takes.
         /// let deadline = queue.now() + Duration::from_secs(1);
         /// while let Ok(guard) = queue.get_deadline(deadline).await {
-        ///     guard.success().unwrap();
+        ///     guard.success();
         /// #   queue.shut_down();
         /// }
         #[doc = $end]
         /// ```
-        pub fn get_deadline(
+        pub async fn get_deadline(
             &self,
             deadline: $crate::Instant,
-        ) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
+        ) -> Result<$($Guard)+, $crate::WaitError>
         where
             $K: Clone,
         {
-            $crate::binding::Wait::for_key(self.as_shared()).get(Some(deadline), move |work| {
-                Ok($crate::Guard::new(work?, $handle(self)))
-            })
+            let work = self.as_shared().take(Some(deadline)).await?;
+            Ok($crate::Guard::new(work, $handle(self)))
         }
 
         /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits
@@ -1192,9 +1192,8 @@ macro_rules! queue_face {
         where
             $K: Clone,
         {
-            $crate::binding::Wait::after(guard, action, self.as_shared()).get(None, move |work| {
-                Ok($crate::Guard::new(work?, $handle(self)))
-            })
+            let mut call = $crate::binding::Wait::after(guard, action, self.as_shared());
+            async move { Ok($crate::Guard::new(call.take().await?, $handle(self))) }
         }
     };
     (adding_async: $krate:literal, $begin:expr, $end:expr, $K:ty) => {
@@ -1465,7 +1464,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// let worker = async {
         ///     while let Ok(guard) = queue.get().await {
-        ///         guard.success().unwrap();
+        ///         guard.success();
         ///     }
         /// };
         /// let _ = join(queue.drain(), worker).await;

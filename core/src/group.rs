@@ -72,7 +72,7 @@ use crate::{
 /// assert_eq!(queue.at(now).try_get().unwrap().key.bus, 2, "bus 1 is in use");
 /// assert!(queue.at(now).try_get().is_none());
 ///
-/// queue.at(now).release(first.ticket).unwrap();
+/// queue.at(now).release(first.ticket);
 /// assert_eq!(queue.at(now).try_get().unwrap().key.address, 41);
 /// ```
 ///

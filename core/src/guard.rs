@@ -5,15 +5,15 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use crate::action::{Action, RunContext};
-use crate::outcome::{Finished, NotActive};
+use crate::outcome::Finished;
 use crate::shared::{Host, Shared};
 use crate::work::{Ticket, Work};
 
 /// A key that was handed out to be worked on. Dereferences to the key.
 ///
 /// Report how the run ended: [`success`](Self::success), [`requeue_after`](Self::requeue_after),
-/// [`retry`](Self::retry), [`snooze`](Self::snooze), [`release`](Self::release), or
-/// [`finish`](Self::finish) with an [`Action`].
+/// [`retry`](Self::retry), [`give_up`](Self::give_up), [`snooze`](Self::snooze),
+/// [`release`](Self::release), or [`finish`](Self::finish) with an [`Action`].
 ///
 /// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
 /// when its limiter says so, as after [`retry`](Self::retry). So nothing is lost if a worker
@@ -41,7 +41,7 @@ use crate::work::{Ticket, Work};
 ///     Ok(()) => guard.success(),
 ///     Err(_) => guard.retry(),
 /// };
-/// assert!(matches!(finished, Ok(Finished::Delayed(_))));
+/// assert!(matches!(finished, Finished::Delayed(_)));
 /// assert_eq!(queue.failures("node-7"), 1);
 /// ```
 #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
@@ -116,7 +116,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// assert_eq!(guard.priority(), 0);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     pub fn priority(&self) -> u8 {
         self.priority
@@ -139,7 +139,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// queue.cancel("node-7");
     /// assert!(guard.is_cancelled());
     /// assert!(queue.state("node-7").unwrap().cancelled);
-    /// # guard.release().unwrap();
+    /// # guard.release();
     /// ```
     pub fn is_cancelled(&self) -> bool {
         let ticket = self.run.ticket.as_ref();
@@ -158,10 +158,6 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
 
     /// Ends the run: it worked, and the key's failures are forgotten. O(1).
     ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
-    ///
     /// # Examples
     ///
     /// ```
@@ -169,21 +165,17 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// let _ = queue.add("node-7");
     /// let _ = queue.add_rate_limited("node-7");
     /// assert_eq!(queue.failures("node-7"), 1);
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// assert_eq!(queue.failures("node-7"), 0);
     /// ```
     #[doc(alias = "Forget")]
     #[doc(alias = "Done")]
-    pub fn success(self) -> Result<Finished, NotActive> {
+    pub fn success(self) -> Finished {
         self.finish(Action::Success)
     }
 
     /// Ends the run: it worked, and the key runs again after `delay`, added or not. Its failures
     /// are forgotten. O(log n).
-    ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -194,20 +186,16 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// let _ = queue.add("lease-3");
     /// let minute = Duration::from_secs(60);
     /// let finished = queue.try_get().unwrap().requeue_after(minute);
-    /// assert_eq!(finished, Ok(Finished::Delayed(minute)));
+    /// assert_eq!(finished, Finished::Delayed(minute));
     /// ```
     #[doc(alias = "AddAfter")]
     #[doc(alias = "Done")]
-    pub fn requeue_after(self, delay: Duration) -> Result<Finished, NotActive> {
+    pub fn requeue_after(self, delay: Duration) -> Finished {
         self.finish(Action::RequeueAfter(delay))
     }
 
     /// Ends the run: it failed. Counts a failure, and the key runs again when its limiter says so.
     /// O(log n).
-    ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -217,20 +205,35 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     ///
     /// let _ = queue.add("node-7");
     /// let finished = queue.try_get().unwrap().retry();
-    /// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_millis(1))));
+    /// assert_eq!(finished, Finished::Delayed(Duration::from_millis(1)));
     /// ```
     #[doc(alias = "AddRateLimited")]
     #[doc(alias = "Done")]
-    pub fn retry(self) -> Result<Finished, NotActive> {
+    pub fn retry(self) -> Finished {
         self.finish(Action::Retry)
+    }
+
+    /// Ends the run: it failed for good. The key's failures are forgotten, and the key runs again
+    /// only if it is added. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example.txt")]
+    /// let _ = queue.add("node-7");
+    /// let guard = queue.try_get().unwrap();
+    /// eprintln!("{guard} is no valid name: no retry would help");
+    /// assert_eq!(guard.give_up(), Finished::Idle);
+    /// assert!(!queue.contains("node-7"));
+    /// ```
+    #[doc(alias = "Forget")]
+    #[doc(alias = "Done")]
+    pub fn give_up(self) -> Finished {
+        self.finish(Action::GiveUp)
     }
 
     /// Ends the run: it neither worked nor failed, and the key runs again after `delay`. Its
     /// failures stay as they are. O(log n).
-    ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -240,21 +243,17 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     ///
     /// let _ = queue.add("volume-4");
     /// // It is still being attached: this is not a failure, only too early.
-    /// queue.try_get().unwrap().snooze(Duration::from_secs(5)).unwrap();
+    /// queue.try_get().unwrap().snooze(Duration::from_secs(5));
     /// assert_eq!(queue.failures("volume-4"), 0);
     /// assert!(queue.contains("volume-4"));
     /// ```
     #[doc(alias = "AddAfter")]
     #[doc(alias = "Done")]
-    pub fn snooze(self, delay: Duration) -> Result<Finished, NotActive> {
+    pub fn snooze(self, delay: Duration) -> Finished {
         self.finish(Action::Snooze(delay))
     }
 
     /// Ends the run and changes nothing else: the key's failures stay as they are. O(1).
-    ///
-    /// # Errors
-    ///
-    /// As [`finish`](Self::finish).
     ///
     /// # Examples
     ///
@@ -263,19 +262,17 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.try_get().unwrap();
     /// let _ = queue.add("node-7");
-    /// assert_eq!(guard.release(), Ok(Finished::Ready), "it was added during the run");
+    /// assert_eq!(guard.release(), Finished::Ready, "it was added during the run");
     /// ```
     #[doc(alias = "Done")]
-    pub fn release(self) -> Result<Finished, NotActive> {
+    pub fn release(self) -> Finished {
         self.finish(Action::Release)
     }
 
     /// Ends the run with an action. Costs as [`Shared::finish`](crate::binding::Shared::finish).
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if [`release_key`](crate::binding::Shared::release_key) has ended the run
-    /// before: nothing changes.
+    /// Returns [`Finished::Stale`] if the run had ended before, by
+    /// [`release_key`](crate::binding::Shared::release_key).
     ///
     /// # Examples
     ///
@@ -284,12 +281,14 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// let _ = queue.add("node-7");
     /// let action = Action::RequeueAfter(core::time::Duration::from_secs(60));
     /// let finished = queue.try_get().unwrap().finish(action);
-    /// assert!(matches!(finished, Ok(Finished::Delayed(_))));
+    /// assert!(matches!(finished, Finished::Delayed(_)));
     /// ```
     #[inline]
-    pub fn finish(mut self, action: Action) -> Result<Finished, NotActive> {
-        let ticket = self.run.ticket.take().ok_or(NotActive)?;
-        self.run.queue.finish(ticket, action)
+    pub fn finish(mut self, action: Action) -> Finished {
+        match self.run.ticket.take() {
+            Some(ticket) => self.run.queue.finish(ticket, action),
+            None => Finished::Stale,
+        }
     }
 
     /// Turns the guard into its ticket, by which the run then has to be ended. Always `Some` for a
@@ -324,8 +323,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Run<H, R> {
     /// Not inlined, so that dropping a guard whose run has ended costs one comparison.
     #[inline(never)]
     fn fail(&self, ticket: Ticket) {
-        // An error says that the run was ended by its key: nothing is left to do.
-        let _ = self.queue.finish(ticket, Action::Retry);
+        self.queue.finish(ticket, Action::Retry);
     }
 }
 

@@ -22,6 +22,7 @@ pub mod binding;
 mod builder;
 mod delay;
 mod face;
+mod failure;
 mod group;
 mod guard;
 mod id;
@@ -52,7 +53,7 @@ mod workers;
 
 pub use rand_core;
 
-pub use action::{Action, Retries, RunContext};
+pub use action::{Action, IntoAction, Retries, RunContext};
 pub use aging::Aging;
 pub use backoff::{
     Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
@@ -62,6 +63,7 @@ pub use backoff::{
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
 pub use builder::{Bare, Builder};
+pub use failure::Failure;
 pub use group::Groups;
 pub use guard::Guard;
 pub use id::Index;
@@ -79,7 +81,7 @@ pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
-    WaitError,
+    Stats, WaitError, Why,
 };
 pub use policy::{Policy, WithPolicy};
 pub use priority::{Levels, Plain, Priorities};
@@ -93,4 +95,4 @@ pub use time::Instant;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};
 #[cfg(feature = "alloc")]
-pub use workers::{Failure, RunEvent, Workers};
+pub use workers::{RunEvent, Workers};

@@ -9,6 +9,7 @@
 
 use crate::Instant;
 use crate::id::{Index, SlotId};
+use crate::outcome::Why;
 
 pub(crate) mod fixed;
 pub(crate) mod grouped;
@@ -69,6 +70,11 @@ pub trait Lists {
     /// The first ready slot, even if its group may not start a run.
     fn first_held(&self) -> Option<SlotId> {
         self.first_ready()
+    }
+    /// Why the group of a ready key may not start a run, if it may not.
+    fn why_blocked(&self, id: SlotId, now: Instant) -> Option<Why> {
+        let _ = (id, now);
+        None
     }
     /// When a group may start its next run.
     fn earliest(&self) -> Option<Instant> {

@@ -208,7 +208,7 @@ impl Metrics for NoMetrics {
 /// queue.at(Instant::from_nanos(10)).add("node-7").unwrap();
 /// let work = queue.at(Instant::from_nanos(25)).try_get().unwrap();
 /// assert_eq!(work.waited, Duration::from_nanos(15));
-/// # queue.at(Instant::from_nanos(25)).release(work.ticket).unwrap();
+/// # queue.at(Instant::from_nanos(25)).release(work.ticket);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -300,7 +300,7 @@ impl Timestamps for () {
 /// assert!(queue.needs_time());
 /// let _ = queue.at(at(10)).add("node-7");
 /// let work = queue.at(at(25)).try_get().unwrap();
-/// let _ = queue.at(at(28)).release(work.ticket);
+/// queue.at(at(28)).release(work.ticket);
 /// assert_eq!(queue.metrics().0, Duration::from_secs(3));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

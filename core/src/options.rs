@@ -32,7 +32,7 @@ use core::time::Duration;
 /// };
 /// let scheduled = queue.at(now).add_with("node-7", changed).unwrap();
 /// assert_eq!(scheduled.added, Added::Ready);
-/// assert_eq!(queue.delayed_len(), 0);
+/// assert_eq!(queue.stats().delayed, 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -232,7 +232,7 @@ pub enum Next<T> {
 /// let mut run = |action| {
 ///     let _ = queue.at(now).add("node-7");
 ///     let work = queue.at(now).try_get().unwrap();
-///     queue.at(now).finish(work.ticket, action).unwrap()
+///     queue.at(now).finish(work.ticket, action)
 /// };
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(1)));
 /// assert_eq!(run(Action::Retry), Finished::Delayed(Duration::from_millis(2)));
@@ -254,6 +254,9 @@ pub enum Finished {
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
+    /// The run had ended before, by [`release_key`](crate::Session::release_key): nothing has
+    /// changed.
+    Stale,
 }
 
 impl Finished {
@@ -264,7 +267,7 @@ impl Finished {
     }
 }
 
-/// The key is not active, or the run of this ticket has ended before. Nothing has changed.
+/// The key is not active. Nothing has changed.
 ///
 /// # Examples
 ///
@@ -286,7 +289,7 @@ pub struct NotActive;
 
 impl fmt::Display for NotActive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the key is not active, or this run of it has ended before")
+        f.write_str("the key is not active")
     }
 }
 
@@ -435,6 +438,188 @@ pub struct KeyState {
     pub priority: u8,
 }
 
+/// Why a key does not run now: [`why`](crate::Session::why) says which answer is given when several
+/// are true.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Why};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+///
+/// let why = queue.at(now).why("lease-3");
+/// assert_eq!(why.to_string(), "delayed until 60s");
+/// let left = why.until().map(|until| until.saturating_since(now));
+/// assert_eq!(left, Some(Duration::from_secs(60)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Why {
+    /// The key is active: it does run.
+    Running {
+        /// When its run began. `None` if the [metrics](crate::Metrics::Timestamps) keep no times.
+        since: Option<Instant>,
+        /// The key runs again after this run, because it was added meanwhile.
+        again: bool,
+    },
+    /// The key waits for a worker. Nothing else is in its way, except for the keys in front of it.
+    Ready,
+    /// The key was added for a later time.
+    Delayed {
+        /// The end of its delay.
+        until: Instant,
+    },
+    /// The key has failed, and its limiter delays the retry.
+    BackingOff {
+        /// The end of the backoff.
+        until: Instant,
+        /// How many failures are on record.
+        failures: u32,
+    },
+    /// The key waits for the end of a burst of [debounced](crate::Session::add_debounced) adds.
+    Debounced {
+        /// The end of the burst, if no further add moves it.
+        until: Instant,
+    },
+    /// The key cools down, or is [held](crate::Policy) for its failure: an add does not start it.
+    Held {
+        /// The end of the hold.
+        until: Instant,
+        /// How many failures are on record.
+        failures: u32,
+    },
+    /// The queue is [paused](crate::Session::pause).
+    Paused,
+    /// The group of the key is [paused](crate::Session::pause_group).
+    GroupPaused,
+    /// The group of the key has as many [active keys](crate::GroupLimits::max_active) as it may.
+    GroupAtLimit,
+    /// The [rate](crate::GroupLimits::rate) of the key's group allows no run.
+    GroupNoToken {
+        /// When it allows the next one.
+        until: Instant,
+    },
+    /// The [run rate](crate::Policy::run_rate) of the queue allows no run.
+    NoToken {
+        /// When it allows the next one.
+        until: Instant,
+    },
+    /// The queue is shut down. A key that it still has is [left over](Leftover), others are refused.
+    Closed,
+    /// Nothing asks for a run of the key: it was not added since its last run. The queue may still
+    /// have its failures on record.
+    Idle,
+}
+
+impl Why {
+    /// Returns the time before which the key does not run, `None` if it depends on something else.
+    /// [`Instant::NEVER`] does not come.
+    pub const fn until(self) -> Option<Instant> {
+        match self {
+            Self::Delayed { until }
+            | Self::BackingOff { until, .. }
+            | Self::Debounced { until }
+            | Self::Held { until, .. }
+            | Self::GroupNoToken { until }
+            | Self::NoToken { until } => Some(until),
+            _ => None,
+        }
+    }
+}
+
+/// Without the key, as in `node-7: delayed until 60s`. Times are those of the queue's clock.
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Running { .. } => "running",
+            Self::Ready => "ready, waits for a worker",
+            Self::Delayed { .. } => "delayed",
+            Self::BackingOff { .. } => "backs off",
+            Self::Debounced { .. } => "debounced",
+            Self::Held { .. } => "held",
+            Self::Paused => "ready, but the queue is paused",
+            Self::GroupPaused => "ready, but its group is paused",
+            Self::GroupAtLimit => "ready, but its group is at its limit",
+            Self::GroupNoToken { .. } => "ready, but its group has no token",
+            Self::NoToken { .. } => "ready, but there is no token",
+            Self::Closed => "the queue is shut down",
+            Self::Idle => "not added since its last run",
+        })?;
+        match self.until() {
+            Some(until) if until.is_never() => f.write_str(" for ever")?,
+            Some(until) => write!(f, " until {until}")?,
+            None => {}
+        }
+        match *self {
+            Self::Running { since, again } => {
+                if let Some(since) = since {
+                    write!(f, " since {since}")?;
+                }
+                f.write_str(if again { ", and runs again" } else { "" })
+            }
+            Self::BackingOff { failures: 1, .. } | Self::Held { failures: 1, .. } => {
+                f.write_str(", after 1 failure")
+            }
+            Self::BackingOff { failures, .. } | Self::Held { failures, .. } if failures > 1 => {
+                write!(f, ", after {failures} failures")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The counts of a queue at one moment: [`stats`](crate::Queue::stats) returns them.
+///
+/// `total` is at least `ready + active + failure_records`, and at most that plus `delayed`: a
+/// delayed key may also be ready or active.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Fixed<8>, _> = Queue::new(default_item_based());
+/// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
+/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+/// let _work = queue.at(now).try_get();
+///
+/// let stats = queue.stats();
+/// assert_eq!((stats.ready, stats.active, stats.delayed), (2, 1, 1));
+/// assert_eq!((stats.total, stats.max_keys), (4, Some(8)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Stats {
+    /// All keys that take up room: ready, active, delayed, or kept for their failures.
+    pub total: usize,
+    /// Keys that wait for a worker, or for what else [`Why`] lists for a ready key.
+    pub ready: usize,
+    /// Keys that were handed out and whose runs have not ended, including dirty ones.
+    pub active: usize,
+    /// Active keys that run again after their present runs.
+    pub dirty: usize,
+    /// Keys that wait for a deadline, including those that are also ready or active.
+    pub delayed: usize,
+    /// Keys that are kept only for their failures, or because they are [held](crate::Policy).
+    pub failure_records: usize,
+    /// How many keys fit. `None` if the queue grows without a [limit](crate::Builder::max_keys).
+    pub max_keys: Option<usize>,
+    /// The earliest deadline, as [`next_deadline`](crate::Queue::next_deadline) returns it.
+    pub next_deadline: Option<Instant>,
+    /// The queue is [paused](crate::Session::pause).
+    pub paused: bool,
+    /// The queue was [shut down](crate::Session::shut_down).
+    pub shutting_down: bool,
+}
+
 /// A key that the queue holds, as a [snapshot](crate::Session::snapshot_some) shows it.
 ///
 /// # Examples
@@ -530,7 +715,7 @@ pub struct Drain {
 /// assert_eq!(queue.drain_status(&drain), Drained::Interrupted);
 ///
 /// let work = queue.at(now).try_get().unwrap();
-/// let _ = queue.at(now).release(work.ticket);
+/// queue.at(now).release(work.ticket);
 /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

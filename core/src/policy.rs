@@ -78,7 +78,7 @@ use alloc::boxed::Box;
 /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Ready));
 /// let work = queue.at(now).try_get().unwrap();
 /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
-/// let _ = queue.at(now).finish(work.ticket, Action::Retry);
+/// queue.at(now).finish(work.ticket, Action::Retry);
 ///
 /// // It failed, and runs in a millisecond: neither the add nor another one changes that.
 /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Coalesced));
@@ -126,7 +126,7 @@ impl Policy {
     ///
     /// let _ = queue.at(now).add("display");
     /// let work = queue.at(now).try_get().unwrap();
-    /// let _ = queue.at(now).finish(work.ticket, Action::Success);
+    /// queue.at(now).finish(work.ticket, Action::Success);
     /// assert_eq!(queue.at(now).add("display"), Ok(Added::Delayed));
     /// assert!(queue.at(now).try_get().is_none());
     /// assert!(queue.at(now + pause).try_get().is_some());

@@ -102,7 +102,7 @@ pub struct Plain;
 ///
 /// let work = queue.at(now).try_get().unwrap();
 /// assert_eq!((work.key, work.priority), ("node-3", 1));
-/// # queue.at(now).release(work.ticket).unwrap();
+/// # queue.at(now).release(work.ticket);
 /// ```
 ///
 /// ```compile_fail

@@ -11,7 +11,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics, Timestamps};
-use crate::outcome::{Added, NotActive};
+use crate::outcome::Added;
 use crate::policy::KeepPolicy;
 use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
@@ -31,6 +31,7 @@ mod slots;
 mod sweep;
 mod view;
 mod wait;
+mod why;
 
 use policy::Gate;
 pub use session::Session;
@@ -139,7 +140,7 @@ pub use wait::{Adding, Flush};
 ///
 /// // It fails, and runs again a millisecond later.
 /// let finished = queue.at(now).finish(work.ticket, Action::Retry);
-/// assert_eq!(finished, Ok(Finished::Delayed(Duration::from_millis(1))));
+/// assert_eq!(finished, Finished::Delayed(Duration::from_millis(1)));
 /// assert!(queue.at(now).try_get().is_none());
 /// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
 /// ```
@@ -250,7 +251,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         added
     }
 
-    /// Ends the run of a ticket, if it has not ended. Returns whether the key is ready again.
+    /// Ends the run of a ticket. Returns whether the key is ready again, and `None` if the run had
+    /// ended before.
     /// `HOLDS` says whether keys may be held.
     #[inline]
     fn end_run<const HOLDS: bool>(
@@ -258,14 +260,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         ticket: Ticket,
         forgets: bool,
         now: Instant,
-    ) -> Result<bool, NotActive> {
+    ) -> Option<bool> {
         let id = ticket.id;
         let Some(slot) = self
             .slots
             .slot_mut(id)
             .filter(|slot| slot.is_run_by(&ticket))
         else {
-            return Err(NotActive);
+            return None;
         };
         if forgets {
             slot.meta.record = L::Record::default();
@@ -302,7 +304,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if HOLDS {
             self.drop_passed_holds(now);
         }
-        Ok(again)
+        Some(again)
     }
 
     /// Takes a ready key out of the queue, with any delay it has.

@@ -16,7 +16,7 @@ use crate::action::Action;
 use crate::guard::Guard;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
-use crate::outcome::{Drain, Drained, Finished, Leftover, NotActive, Wake};
+use crate::outcome::{Drain, Drained, Finished, Leftover, Wake};
 use crate::queue::{Queue, Session};
 use crate::queue_face;
 use crate::steps;
@@ -130,7 +130,7 @@ pub type Machine<H> =
 ///
 /// ```
 #[doc = include_str!("shared/example.txt")]
-/// let total = queue.lock().with(|state| state.queue().total());
+/// let total = queue.lock().with(|state| state.queue().stats().total);
 /// assert_eq!(total, 0);
 /// ```
 pub struct State<H: Host> {
@@ -247,7 +247,7 @@ impl<H: Host> AsShared for Shared<H> {
 /// let _ = queue.add("valve");
 /// let guard = queue.try_get().unwrap();
 /// assert_eq!(*guard, "valve");
-/// guard.success().unwrap();
+/// guard.success();
 /// assert!(queue.is_empty());
 /// ```
 pub struct Shared<H: Host> {
@@ -268,7 +268,7 @@ impl<H: Host> Shared<H> {
     ///
     /// ```
     #[doc = include_str!("shared/example.txt")]
-    /// let total = queue.lock().with(|state| state.queue().total());
+    /// let total = queue.lock().with(|state| state.queue().stats().total);
     /// assert_eq!(total, 0);
     /// ```
     pub const fn lock(&self) -> &H::Lock {
@@ -291,7 +291,7 @@ impl<H: Host> Shared<H> {
     /// ```
     #[doc = include_str!("shared/example.txt")]
     /// // Two figures of the same moment, under one lock.
-    /// let (ready, active) = queue.with(|session| (session.len(), session.active_len()));
+    /// let (ready, active) = queue.with(|session| (session.len(), session.stats().active));
     /// assert_eq!((ready, active), (0, 0));
     /// ```
     #[inline]
@@ -413,7 +413,7 @@ impl<H: Host> Shared<H> {
         R: Deref<Target = Self>,
     {
         if !core::ptr::eq(guard.queue(), self) {
-            let _ = guard.finish(action);
+            guard.finish(action);
             return self.with(|session| session.try_get());
         }
         self.end_and_take(guard.into_ticket()?, action)
@@ -425,8 +425,7 @@ impl<H: Host> Shared<H> {
         H::Key: Clone,
     {
         self.timed(action.needs_time(), |session| {
-            // An error says that the run was ended by its key: nothing is left to do.
-            let _ = session.finish(ticket, action);
+            session.finish(ticket, action);
             session.try_get()
         })
     }
@@ -434,9 +433,7 @@ impl<H: Host> Shared<H> {
     /// Ends a run by its ticket. O(log n) if the key runs again after a delay, else O(1). A guard
     /// does this by itself.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was ended otherwise: nothing changes.
+    /// Returns [`Finished::Stale`] if the run had ended before.
     ///
     /// # Examples
     ///
@@ -446,11 +443,11 @@ impl<H: Host> Shared<H> {
     /// // The ticket travels further than the guard, which borrows the queue.
     /// let ticket = queue.try_get().unwrap().into_ticket().unwrap();
     /// let finished = queue.finish(ticket, Action::Success);
-    /// assert_eq!(finished, Ok(Finished::Idle));
+    /// assert_eq!(finished, Finished::Idle);
     /// ```
     #[doc(alias = "Done")]
     #[inline]
-    pub fn finish(&self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+    pub fn finish(&self, ticket: Ticket, action: Action) -> Finished {
         self.timed(action.needs_time(), |session| {
             session.finish(ticket, action)
         })
@@ -463,9 +460,7 @@ impl<H: Host> Shared<H> {
     /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
     /// runs. A `Batch` ends all of its runs.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if any run was ended otherwise. The others end all the same.
+    /// Returns how many of the runs had ended before.
     ///
     /// # Examples
     ///
@@ -476,14 +471,10 @@ impl<H: Host> Shared<H> {
     /// while let Some(guard) = queue.try_get() {
     ///     tickets.extend(guard.into_ticket());
     /// }
-    /// assert_eq!(queue.finish_many(tickets, Action::Success), Ok(()));
+    /// assert_eq!(queue.finish_many(tickets, Action::Success), 0, "no run was stale");
     /// assert!(!queue.contains("node-7"));
     /// ```
-    pub fn finish_many(
-        &self,
-        tickets: impl IntoIterator<Item = Ticket>,
-        action: Action,
-    ) -> Result<(), NotActive> {
+    pub fn finish_many(&self, tickets: impl IntoIterator<Item = Ticket>, action: Action) -> usize {
         steps::finish_many(self, tickets, action)
     }
 
@@ -504,7 +495,7 @@ impl<H: Host> Shared<H> {
     /// let _ = queue.add("node-7");
     /// let drain = queue.begin_drain();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
-    /// queue.try_get().unwrap().success().unwrap();
+    /// queue.try_get().unwrap().success();
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
     #[doc(alias = "ShutDownWithDrain")]

@@ -7,7 +7,7 @@ use heapless::Vec;
 
 use crate::action::Action;
 use crate::lists::grouped::{GroupControl, GroupState};
-use crate::outcome::{AddedMany, Entry, Leftover, NotActive, Rejected};
+use crate::outcome::{AddedMany, Entry, Leftover, Rejected, Stats};
 use crate::queue::{Sweep, VISITS_MAX};
 use crate::shared::{Access, Host, Shared};
 use crate::storage::Storage;
@@ -65,26 +65,25 @@ pub fn add_many<H: Host>(
     }
 }
 
-/// Ends many runs. An error says that some had ended before.
+/// Ends many runs. Returns how many of them had ended before.
 pub fn finish_many<H: Host>(
     queue: &Shared<H>,
     tickets: impl IntoIterator<Item = Ticket>,
     action: Action,
-) -> Result<(), NotActive> {
+) -> usize {
     let mut tickets = tickets.into_iter();
-    let mut outcome = Ok(());
+    let mut stale = 0;
     loop {
         let step: Step<Ticket> = tickets.by_ref().take(KEYS_PER_LOCK).collect();
         let is_last = !step.is_full();
         if step.is_empty() {
-            return outcome;
+            return stale;
         }
-        let finished = queue.timed(action.needs_time(), |session| {
+        stale += queue.timed(action.needs_time(), |session| {
             session.finish_many(step, action)
         });
-        outcome = outcome.and(finished);
         if is_last {
-            return outcome;
+            return stale;
         }
     }
 }
@@ -92,6 +91,11 @@ pub fn finish_many<H: Host>(
 /// Returns the number of ready keys.
 pub fn len<H: Host>(queue: &Shared<H>) -> usize {
     when_released(queue, |session| session.len())
+}
+
+/// Returns the counts of the queue.
+pub fn stats<H: Host>(queue: &Shared<H>) -> Stats {
+    when_released(queue, |session| session.stats())
 }
 
 /// Returns all keys, a page under each lock.

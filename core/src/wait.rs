@@ -15,7 +15,7 @@ use core::future::poll_fn;
 use core::mem;
 use core::ops::Deref;
 use core::pin::{Pin, pin};
-use core::task::{self, Context, Poll, ready};
+use core::task::{self, Context, Poll};
 
 use crate::Instant;
 use crate::action::Action;
@@ -58,7 +58,7 @@ use crate::work::{Ticket, Work};
 /// };
 /// let guard = Guard::new(result.unwrap(), &queue);
 /// assert_eq!(*guard, "node-7");
-/// # guard.success().unwrap();
+/// # guard.success();
 /// ```
 #[must_use = "a call that waits does nothing until it looks"]
 pub struct Wait<H: Host, R: Deref<Target = Shared<H>>> {
@@ -126,7 +126,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     /// };
     /// assert_eq!(work.key, "node-8");
     /// assert!(!queue.contains("node-7"), "its run is over");
-    /// # queue.finish(work.ticket, Action::Success).unwrap();
+    /// # queue.finish(work.ticket, Action::Success);
     /// ```
     pub fn after<G>(guard: Guard<H, G>, action: Action, queue: R) -> Self
     where
@@ -136,7 +136,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         if core::ptr::eq(guard.queue(), &*queue) {
             ends = guard.into_ticket().map(|ticket| (ticket, action));
         } else {
-            let _ = guard.finish(action);
+            guard.finish(action);
         }
         Self::new(queue, WaitsFor::Key, ends)
     }
@@ -235,8 +235,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
             let reads_clock = ends_need_time || deadline.is_some();
             let seen = queue.timed_with(reads_clock, |session, waiters| {
                 if let Some((ticket, action)) = ends.take() {
-                    // An error says that the run was ended by its key: nothing is left to do.
-                    let _ = session.finish(ticket, action);
+                    session.finish(ticket, action);
                 }
                 let refused = match look(session, getter) {
                     Next::Work(work) => {
@@ -389,60 +388,28 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         }
     }
 
-    /// Takes the first ready key; waits for one if there is none, and no longer than until
-    /// `deadline`. Returns what `then` makes of it: a runtime's `get` makes a guard. Costs as
-    /// [`try_get`](Self::try_get) if a key is ready, else as [`poll`](Self::poll).
+    /// Ends the run of [`after`](Self::after), if there is one, and takes the first ready key.
+    /// Waits for one if there is none. Costs one look for each wake.
     ///
-    /// With a growable list it [tries](Self::try_get) without waiting first. With a fixed list it
-    /// looks once, in order to take less flash.
+    /// # Errors
+    ///
+    /// [`WaitError`] says why there is no key.
     ///
     /// # Cancel safety
     ///
-    /// The future may be dropped at any time, and takes no key then. The run of
-    /// [`after`](Self::after) ends in any case.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example_tasks.txt")]
-    /// let guard = |work: Result<_, WaitError>| Some(Guard::new(work.ok()?, &queue));
-    /// let mut get = pin!(Wait::for_key(&queue).get(None, guard));
-    /// assert!(poll(get.as_mut()).is_pending());
-    /// let _ = queue.add("node-7");
-    /// let Poll::Ready(Some(guard)) = poll(get) else {
-    ///     panic!("a key is ready");
-    /// };
-    /// assert_eq!(*guard, "node-7");
-    /// ```
-    #[allow(
-        clippy::manual_async_fn,
-        reason = "the future of an `async fn` would hold each argument twice"
-    )]
-    pub fn get<T>(
-        mut self,
-        deadline: Option<Instant>,
-        then: impl FnOnce(Result<Work<H::Key>, WaitError>) -> T,
-    ) -> impl Future<Output = T>
+    /// Dropping the future takes no key. The run ends in any case, with this call.
+    pub async fn take(&mut self) -> Result<Work<H::Key>, WaitError>
     where
         H::Key: Clone,
         H::Clock: Timer,
     {
-        async move {
-            let (mut alarm, mut has_tried) = (pin!(None), false);
-            let work = poll_fn(|context| {
-                if !H::Waiters::CLONES_FIRST && !has_tried {
-                    let tried = ready!(H::Clock::in_turn(context, |_| Poll::Ready(self.try_get())));
-                    has_tried = true;
-                    if let Some(work) = tried {
-                        return Poll::Ready(Ok(work));
-                    }
-                }
-                self.poll(context, alarm.as_mut(), deadline, |session, getter| {
-                    session.poll_get(getter)
-                })
-            });
-            then(work.await)
+        if !H::Waiters::CLONES_FIRST
+            && let Some(work) = try_in_turn::<H::Clock, _>(|| self.try_get()).await
+        {
+            return Ok(work);
         }
+        self.wait(None, |session, getter| session.poll_get(getter))
+            .await
     }
 }
 
@@ -457,8 +424,58 @@ pub fn try_in_turn<C: Timer, T>(mut act: impl FnMut() -> T) -> impl Future<Outpu
     poll_fn(move |context| C::in_turn(context, |_| Poll::Ready(act())))
 }
 
-/// For runtimes: one call that waits for a state, or for room.
+/// For runtimes: one call that waits for a key, for a state, or for room.
 impl<H: Host<Clock: Timer>> Shared<H> {
+    /// Takes the first ready key. Waits for one if there is none, until a deadline. Costs one look
+    /// for each wake.
+    ///
+    /// A growable list of waiting calls is not used if a key is ready. A fixed list looks once, in
+    /// order to take less flash.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] says why there is no key.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes no key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example_tasks.txt")]
+    /// let mut get = pin!(queue.take(None));
+    /// assert!(poll(get.as_mut()).is_pending());
+    /// let _ = queue.add("node-7");
+    /// let Poll::Ready(Ok(work)) = poll(get) else {
+    ///     panic!("a key is ready");
+    /// };
+    /// assert_eq!(work.key, "node-7");
+    /// ```
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` would hold each argument twice"
+    )]
+    pub fn take(
+        &self,
+        deadline: Option<Instant>,
+    ) -> impl Future<Output = Result<Work<H::Key>, WaitError>>
+    where
+        H::Key: Clone,
+    {
+        async move {
+            if !H::Waiters::CLONES_FIRST {
+                let take = || self.with(|session| session.try_get());
+                if let Some(work) = try_in_turn::<H::Clock, _>(take).await {
+                    return Ok(work);
+                }
+            }
+            let mut call = Wait::for_key(self);
+            call.wait(deadline, |session, getter| session.poll_get(getter))
+                .await
+        }
+    }
+
     /// Waits until `look` has a result: for a state of the queue. Costs one look for each wake.
     ///
     /// # Errors
@@ -549,7 +566,7 @@ impl<H: Host<Clock: Timer>> Shared<H> {
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {
     fn drop(&mut self) {
         if let Some((ticket, action)) = self.ends.take() {
-            let _ = self.queue.finish(ticket, action);
+            self.queue.finish(ticket, action);
         }
         if self.getter.is_awake() && self.waiter == Default::default() {
             return;

@@ -20,7 +20,7 @@ use crate::id::SlotId;
 ///     "node-7" if work.failures < 5 => Action::Retry,
 ///     _ => Action::Success,
 /// };
-/// queue.at(now).finish(work.ticket, action).unwrap();
+/// queue.at(now).finish(work.ticket, action);
 /// assert_eq!(queue.failures(&"node-7"), 1);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Work<K> {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Queue};
+/// use requeue_core::{Finished, Fixed, Instant, NoLimit, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
@@ -62,8 +62,8 @@ pub struct Work<K> {
 /// // The key is active again, but in another run: the old ticket cannot end that.
 /// let _ = queue.at(now).add("node-7");
 /// let second = queue.at(now).try_get().unwrap();
-/// assert_eq!(queue.at(now).release(first.ticket), Err(NotActive));
-/// assert_eq!(queue.at(now).release(second.ticket), Ok(()));
+/// assert_eq!(queue.at(now).release(first.ticket), Finished::Stale);
+/// assert_eq!(queue.at(now).release(second.ticket), Finished::Idle);
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -6,12 +6,12 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::action::Retries;
+use crate::failure::Failure;
 
 #[cfg(feature = "std")]
 mod concurrency;
 #[cfg(feature = "std")]
 mod dead_keys;
-mod failure;
 #[cfg(feature = "std")]
 mod first_failures;
 mod give_up;
@@ -23,7 +23,6 @@ mod trace;
 pub use concurrency::{Changes, Concurrency};
 #[cfg(feature = "std")]
 pub use dead_keys::DeadKeys;
-pub use failure::Failure;
 use give_up::IsTooOld;
 use run::Observer;
 pub use run::{BegunRun, RunEvent, Runs};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::*;
 use requeue_core::{
-    Action, AddOptions, Added, Exponential, Growable, Instant, Levels, NoLimit, Queue, RandomState,
-    RateLimiter, Rejected, Storage,
+    Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Queue,
+    RandomState, RateLimiter, Rejected, Storage,
 };
 
 type Failing = Queue<u16, Growable, Exponential>;
@@ -25,16 +25,17 @@ fn with_ready(keys: u16) -> Failing {
 /// The first key runs and ends like this.
 fn run(queue: &mut Failing, action: Action) -> u16 {
     let work = queue.at(NOW).try_get().unwrap();
-    queue.at(NOW).finish(work.ticket, action).unwrap();
+    let finished = queue.at(NOW).finish(work.ticket, action);
+    assert_ne!(finished, Finished::Stale);
     queue.assert_valid();
     work.key
 }
 
 #[track_caller]
 fn is_full<S: Storage, L: RateLimiter>(queue: &mut Queue<u16, S, L>) {
-    let held = queue.total();
+    let held = queue.stats().total;
     assert_eq!(queue.at(NOW).add(999), Err(Rejected::Full(999)));
-    assert_eq!(queue.total(), held);
+    assert_eq!(queue.stats().total, held);
     queue.assert_valid();
 }
 
@@ -43,8 +44,11 @@ fn a_lowered_limit_keeps_every_key_and_refuses_new_ones_until_there_is_room() {
     for lowered in [0, 1, 2, 4] {
         let mut queue = with_ready(5);
         queue.at(NOW).limit_keys(lowered);
-        assert_eq!((queue.max_keys(), queue.total()), (Some(lowered), 5));
-        while queue.total() > lowered {
+        assert_eq!(
+            (queue.stats().max_keys, queue.stats().total),
+            (Some(lowered), 5)
+        );
+        while queue.stats().total > lowered {
             is_full(&mut queue);
             assert_eq!(queue.at(NOW).add(5), Ok(Added::Coalesced), "it is held");
             run(&mut queue, Action::Success);
@@ -74,14 +78,14 @@ fn a_limit_counts_keys_and_not_slots() {
     for limit in [3, 0, 5, 10, usize::MAX] {
         queue.at(NOW).limit_keys(limit);
         let added = queue.at(NOW).add_many(1..=100, |_| {});
-        assert_eq!(queue.total(), limit.min(100));
+        assert_eq!(queue.stats().total, limit.min(100));
         assert_eq!(added.rejected, 100 - limit.min(100));
         queue.assert_valid();
-        for _ in 0..queue.total() {
+        for _ in 0..queue.stats().total {
             run(&mut queue, Action::Success);
         }
     }
-    assert_eq!(queue.max_keys(), None);
+    assert_eq!(queue.stats().max_keys, None);
 }
 
 #[test]
@@ -95,10 +99,10 @@ fn a_lowered_limit_discards_the_oldest_failure_records_and_keeps_no_new_ones() {
     let _ = queue.at(NOW).add_many(5..=6, |_| {});
     let on_record = |queue: &Failing| (1..=6).filter(|key| queue.failures(key) == 1).count();
     queue.at(NOW).limit_keys(3);
-    assert_eq!((queue.total(), on_record(&queue)), (3, 1));
+    assert_eq!((queue.stats().total, on_record(&queue)), (3, 1));
     assert_eq!(queue.failures(&4), 1, "the youngest");
     queue.at(NOW).limit_keys(1);
-    assert_eq!((queue.total(), on_record(&queue)), (2, 0));
+    assert_eq!((queue.stats().total, on_record(&queue)), (2, 0));
     is_full(&mut queue);
 
     for key in [5, 6, 5] {
@@ -130,12 +134,12 @@ fn a_queue_that_holds_more_keys_than_fit_displaces_none() {
     let _ = queue.at(NOW).add_many(1..=3, |_| {});
     queue.at(NOW).limit_keys(2);
     let refused = queue.at(NOW).add_displacing(7, urgent);
-    assert_eq!((refused, queue.total()), (Err(Rejected::Full(7)), 3));
+    assert_eq!((refused, queue.stats().total), (Err(Rejected::Full(7)), 3));
     queue.assert_valid();
 
     queue.at(NOW).limit_keys(3);
     let (_, displaced) = queue.at(NOW).add_displacing(7, urgent).unwrap();
-    assert_eq!((displaced.unwrap().key, queue.total()), (3, 3));
+    assert_eq!((displaced.unwrap().key, queue.stats().total), (3, 3));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::num::ParseIntError;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use requeue_core::{Action, Failure, RunContext, Workers};
+use requeue_core::{Action, Failure, RunContext, RunEvent, Workers};
 
 use idle::Idle;
 
@@ -66,13 +66,14 @@ fn an_error_that_no_retry_helps_gives_its_key_up_at_once() {
     let failed = |error| Err(Failure::Error(error));
     assert_eq!(end(&workers, 1, failed("down")), Action::Retry);
     assert_eq!(end(&workers, 2, failed("deleted")), Action::Retry);
-    assert_eq!(end(&workers, 1, failed("deleted")), Action::Success);
+    assert_eq!(end(&workers, 1, failed("deleted")), Action::GiveUp);
     assert_eq!(asked.lock().unwrap().get(), 3);
     // What is no error is not asked about.
     assert_eq!(end(&workers, 1, Ok(Action::Retry)), Action::Retry);
     let timed_out = Err(Failure::TimedOut(MINUTE));
     assert_eq!(end(&workers, 1, timed_out), Action::Retry);
     assert_eq!(end(&workers, 1, Ok(Action::Release)), Action::Release);
+    assert_eq!(end(&workers, 1, Ok(Action::GiveUp)), Action::GiveUp);
     assert_eq!(asked.lock().unwrap().get(), 3);
     drop(workers);
     let expected = [
@@ -82,8 +83,36 @@ fn an_error_that_no_retry_helps_gives_its_key_up_at_once() {
         "gave 1 up: deleted",
         "1, 1: asked for a retry",
         "1, 1: took longer than 60s",
+        "1, 1: asked to be given up",
+        "gave 1 up: asked to be given up",
     ];
     assert_eq!(log.into_inner().unwrap(), expected);
+}
+
+#[test]
+fn a_reconciler_gives_its_key_up_with_an_action() {
+    let log = Mutex::new(Vec::new());
+    let workers = Workers::new(1)
+        .on_event(|_: &u8, event: &RunEvent<'_, &str>| {
+            if let RunEvent::Failed {
+                failure,
+                is_given_up,
+                ..
+            } = event
+            {
+                let is_asked = matches!(failure, Failure::GiveUp);
+                log.lock().unwrap().push((is_asked, *is_given_up));
+            }
+        })
+        .on_error(|_, failure, attempt| {
+            assert_eq!(
+                (failure.to_string().as_str(), attempt),
+                ("asked to be given up", 1)
+            );
+        });
+    assert_eq!(end(&workers, 1, Ok(Action::GiveUp)), Action::GiveUp);
+    drop(workers);
+    assert_eq!(log.into_inner().unwrap(), [(true, true)]);
 }
 
 #[cfg(feature = "std")]

@@ -78,7 +78,7 @@ fn a_hook_that_panics_keeps_no_other_from_being_called() {
         .on_overdue(|_, _| fail());
     assert_eq!(run(&workers, 0, Err(Failure::Error("down"))), Action::Retry);
     let last = run(&workers, 1, Err(Failure::Error("down")));
-    assert_eq!(last, Action::Success);
+    assert_eq!(last, Action::GiveUp);
     assert_eq!(run(&workers, 0, Ok(Action::Success)), Action::Success);
     workers.overdue(&7);
     workers.aborted(&7);
@@ -102,7 +102,7 @@ fn a_hook_that_panics_keeps_no_other_from_being_called() {
 #[test]
 fn an_error_that_panics_when_it_is_logged_or_dropped_fails_its_run() {
     let workers = Workers::new(1).max_retries(1);
-    for (failures, action) in [(0, Action::Retry), (1, Action::Success)] {
+    for (failures, action) in [(0, Action::Retry), (1, Action::GiveUp)] {
         let failure = Failure::Error(Fragile("down"));
         assert_eq!(run(&workers, failures, Err(failure)), action);
     }
@@ -113,7 +113,7 @@ fn an_error_that_panics_when_it_is_logged_or_dropped_fails_its_run() {
         }
     });
     let failure = Failure::Error(Fragile("down"));
-    assert_eq!(run(&workers, 1, Err(failure)), Action::Success);
+    assert_eq!(run(&workers, 1, Err(failure)), Action::GiveUp);
     drop(workers);
     assert_eq!(*given_up.lock().unwrap(), ["down"]);
 }

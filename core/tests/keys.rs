@@ -58,7 +58,7 @@ fn a_producer_hides_the_queue_and_does_the_same() {
         producer.add_with("b".into(), at_once).unwrap().added,
         Added::Ready
     );
-    assert_eq!(queue.delayed_len(), 0);
+    assert_eq!(queue.stats().delayed, 0);
 
     assert_eq!(producer.add("c".into()), Err(Rejected::Full("c".into())));
     let level = AddOptions {

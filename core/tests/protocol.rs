@@ -208,7 +208,7 @@ fn the_last_run_to_end_wakes_every_call_that_waits_for_the_drain() {
     let drain = queue.at(NOW).begin_drain();
     assert_eq!(queue.at(NOW).close(), Wake::ALL);
     assert_eq!(queue.drain_status(&drain), Drained::Pending);
-    let _ = queue.at(NOW).release(work.ticket);
+    queue.at(NOW).release(work.ticket);
     assert_eq!(queue.at(NOW).close(), Wake::ALL);
     assert_eq!(queue.drain_status(&drain), Drained::Complete);
     let rejected = queue.at(NOW).add(2);
@@ -238,7 +238,7 @@ fn a_getter_that_was_woken_with_all_others_is_not_woken_twice() {
     queue.at(NOW).shut_down();
     assert_eq!(queue.at(NOW).close(), Wake::ALL);
     // The key becomes ready, but both sleepers were woken already.
-    let _ = queue.at(NOW).release(work.ticket);
+    queue.at(NOW).release(work.ticket);
     assert_eq!(queue.at(NOW).close(), Wake::NONE);
     // A getter that was awake takes it: it clears no wake.
     assert_eq!(works(&mut queue, NOW, &mut Getter::new(), 1), Wake::NONE);

@@ -105,26 +105,26 @@ fn script<M: Metrics>(mut queue: Keys<M>) -> Vec<Duration> {
     let second = get(&mut queue, 17);
     let _ = queue.at(at(20)).add(1);
     let _ = queue.at(at(21)).add(1);
-    let _ = queue.at(at(22)).finish(first.ticket, Action::Success);
-    let _ = queue.at(at(23)).finish(second.ticket, Action::Retry);
+    queue.at(at(22)).finish(first.ticket, Action::Success);
+    queue.at(at(23)).finish(second.ticket, Action::Retry);
     queue.at(at(24)).report_running();
     let third = get(&mut queue, 25);
     queue.at(at(29)).report_running();
-    let _ = queue
+    queue
         .at(at(30))
         .finish(third.ticket, Action::RequeueAfter(Duration::from_nanos(5)));
     let again = get(&mut queue, 33);
-    let _ = queue.at(at(34)).finish(again.ticket, Action::Success);
+    queue.at(at(34)).finish(again.ticket, Action::Success);
     // Key 4 has the slot that key 1 had.
     let _ = queue.at(at(40)).add(4);
     let delayed = get(&mut queue, 45);
     let fourth = get(&mut queue, 47);
     queue.at(at(50)).report_running();
-    let _ = queue.at(at(51)).release(delayed.ticket);
-    let _ = queue.at(at(52)).release(fourth.ticket);
+    queue.at(at(51)).release(delayed.ticket);
+    queue.at(at(52)).release(fourth.ticket);
     let retried = get(&mut queue, 2_000_000);
     queue.at(at(2_000_001)).shut_down();
-    let _ = queue
+    queue
         .at(at(2_000_002))
         .finish(retried.ticket, Action::Retry);
     let _ = queue.at(at(2_000_003)).take_delayed();
@@ -164,10 +164,10 @@ fn a_slot_that_is_used_again_has_times_of_its_own() {
         assert_eq!(work.waited, Duration::from_nanos(3));
         queue.at(at(added + 5)).report_running();
         assert_eq!(journal.of("longest_running"), [2]);
-        let _ = queue.at(at(added + 8)).release(work.ticket);
+        queue.at(at(added + 8)).release(work.ticket);
         assert_eq!(journal.of("work_duration"), [5]);
     }
-    assert_eq!(queue.total(), 0);
+    assert_eq!(queue.stats().total, 0);
 }
 
 #[test]

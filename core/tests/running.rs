@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use requeue_core::binding::Ticket;
 use requeue_core::{
-    Action, AddOptions, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue, RandomState,
-    Reporter, Storage, Times, default_item_based,
+    Action, AddOptions, Finished, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Queue,
+    RandomState, Reporter, Storage, Times, default_item_based,
 };
 
 /// What was last reported: all runs together, and the longest.
@@ -66,7 +66,7 @@ where
                     6 => Action::Success,
                     _ => Action::RequeueAfter(Duration::from_nanos(random.below(9))),
                 };
-                queue.at(at).finish(ticket, action).unwrap();
+                assert_ne!(queue.at(at).finish(ticket, action), Finished::Stale);
             }
         }
         queue.assert_valid();
@@ -116,17 +116,17 @@ fn exchanged_metrics_report_the_runs_that_begin_after_that() {
 
     let before = std::mem::replace(queue.metrics_mut(), Reporter::new(second.clone()));
     let new = queue.at(at(20)).try_get().unwrap();
-    let _ = queue.at(at(25)).finish(old.ticket, Action::Success);
+    queue.at(at(25)).finish(old.ticket, Action::Success);
     let _ = queue.at(at(25)).add(4);
     queue.at(at(30)).report_running();
     assert_eq!(second.0.lock().unwrap().0, Duration::from_nanos(10));
-    let _ = queue.at(at(31)).finish(new.ticket, Action::Success);
+    queue.at(at(31)).finish(new.ticket, Action::Success);
 
     // Back again: the slots have been used for other keys meanwhile.
     *queue.metrics_mut() = before;
     let ends = [32, 33].map(|now| queue.at(at(now)).try_get().unwrap());
     for work in ends.into_iter().chain([kept]) {
-        let _ = queue.at(at(40)).finish(work.ticket, Action::Success);
+        queue.at(at(40)).finish(work.ticket, Action::Success);
     }
     queue.at(at(50)).report_running();
     assert_eq!(*first.0.lock().unwrap(), (Duration::ZERO, Duration::ZERO));
@@ -172,7 +172,7 @@ where
     );
     let _ = queue.at(at(25)).try_get();
     assert_eq!(reports(&mut queue, 25), Some(0));
-    let _ = queue.at(at(27)).finish(work.ticket, Action::Success);
+    queue.at(at(27)).finish(work.ticket, Action::Success);
     assert_eq!(reports(&mut queue, 30), Some(8), "it was dirty since 22");
     queue.at(at(30)).shut_down();
     assert_eq!(reports(&mut queue, 31), None);

@@ -38,7 +38,7 @@ fn waiting<const N: usize>(queue: &mut Keys<N>, key: u8) -> (Adding<u8>, Getter)
 /// Takes the first key and ends its run.
 fn run<const N: usize>(queue: &mut Keys<N>) -> Wake {
     let work = queue.at(NOW).try_get().unwrap();
-    let _ = queue.at(NOW).release(work.ticket);
+    queue.at(NOW).release(work.ticket);
     let wake = queue.at(NOW).close();
     queue.assert_valid();
     wake
@@ -62,7 +62,7 @@ fn getters_sleep_on_when_only_a_watched_state_has_come() {
     let mut getter = Getter::new();
     let _ = queue.at(NOW).poll_get(&mut getter);
     assert_eq!(queue.at(NOW).poll_idle(), WAITS);
-    let _ = queue.at(NOW).release(work.ticket);
+    queue.at(NOW).release(work.ticket);
     assert_eq!(queue.at(NOW).close(), Wake::WATCHERS);
     queue.at(NOW).leave(&mut getter);
 }
@@ -76,7 +76,7 @@ fn a_getter_and_a_watcher_are_woken_together() {
     let _ = queue.at(NOW).add(1);
     let mut flush = queue.at(NOW).begin_flush(&1);
     assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), WAITS);
-    let _ = queue.at(NOW).release(work.ticket);
+    queue.at(NOW).release(work.ticket);
     let wake = queue.at(NOW).close();
     assert_eq!(wake, Wake::ONE | Wake::WATCHERS);
     assert_eq!(format!("{wake:?}"), "ONE | WATCHERS");
@@ -96,7 +96,7 @@ fn a_key_that_is_due_and_not_ready_yet_keeps_a_queue_from_being_idle() {
         assert!(!queue.at(due).is_idle());
         assert_eq!(queue.at(due).poll_idle(), WAITS);
         let work = queue.at(due).try_get().unwrap();
-        let _ = queue.at(due).release(work.ticket);
+        queue.at(due).release(work.ticket);
         queue.assert_valid();
     }
     assert_eq!(queue.at(due).poll_idle(), HAS_COME);
@@ -126,7 +126,7 @@ fn a_flush_waits_for_no_key_that_takes_the_place_of_its_own() {
     let _ = queue.at(NOW).add(2);
     let other = queue.at(NOW).try_get().unwrap();
     assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush.clone()), HAS_COME);
-    let _ = queue.at(NOW).release(other.ticket);
+    queue.at(NOW).release(other.ticket);
     let _ = queue.at(NOW).add(1);
     assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), HAS_COME);
 }
@@ -144,7 +144,7 @@ fn two_flushes_of_a_ready_key_wait_for_the_same_run() {
     let work = queue.at(NOW).try_get().unwrap();
     let _ = queue.at(NOW).add(1);
     assert_eq!(polls(&mut queue), [WAITS; 2]);
-    let _ = queue.at(NOW).release(work.ticket);
+    queue.at(NOW).release(work.ticket);
     assert_eq!(queue.at(NOW).close(), Wake::WATCHERS);
     assert_eq!(
         polls(&mut queue),
@@ -160,7 +160,7 @@ fn a_failure_that_is_retried_ends_the_flush_of_its_run() {
     let mut flush = queue.at(NOW).begin_flush(&1);
     let work = queue.at(NOW).try_get().unwrap();
     assert_eq!(queue.at(NOW).poll_flush(&1, &mut flush), WAITS);
-    let _ = queue.at(NOW).finish(work.ticket, Action::Retry);
+    queue.at(NOW).finish(work.ticket, Action::Retry);
     assert_eq!(
         queue.at(NOW).poll_flush(&1, &mut flush),
         HAS_COME,

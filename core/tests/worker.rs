@@ -70,7 +70,7 @@ fn a_worker_takes_keys_until_the_time_for_draining_is_over() {
     let just_before = Instant::from_nanos(at(15).as_nanos() - 1);
     let work = take(&mut queue, just_before).unwrap();
     assert_eq!(take(&mut queue, at(15)), None);
-    let _ = queue.at(at(15)).release(work.ticket);
+    queue.at(at(15)).release(work.ticket);
     let left = queue.at(at(0)).take_ready().unwrap();
     assert_eq!(left.key, 2, "it is still ready");
 }

@@ -79,7 +79,7 @@ fn each_failure_is_reported_and_the_last_one_gives_the_key_up() {
     assert_eq!(run(&workers, 0, Err(Failure::Error("down"))), Action::Retry);
     assert_eq!(run(&workers, 1, Ok(Action::Retry)), Action::Retry);
     let panicked = Err(Failure::Panic(Box::new("index 3")));
-    assert_eq!(run(&workers, 2, panicked), Action::Success, "forgotten");
+    assert_eq!(run(&workers, 2, panicked), Action::GiveUp, "forgotten");
     let expected = [
         "7, 1: down",
         "7, 2: asked for a retry",
@@ -96,7 +96,7 @@ fn a_key_that_only_asks_for_retries_is_given_up_too() {
     let workers = Workers::new(1)
         .max_retries(0)
         .on_give_up(|key, failure| given_up.lock().unwrap().push((*key, failure)));
-    assert_eq!(run(&workers, 0, Ok(Action::Retry)), Action::Success);
+    assert_eq!(run(&workers, 0, Ok(Action::Retry)), Action::GiveUp);
     let given_up = given_up.lock().unwrap();
     assert!(
         matches!(given_up[..], [(7, Failure::Retry)]),
@@ -110,7 +110,7 @@ fn without_hooks_a_failure_still_counts() {
     assert_eq!(run(&workers, 0, Err(Failure::Error("down"))), Action::Retry);
     assert_eq!(
         run(&workers, 1, Err(Failure::Error("down"))),
-        Action::Success
+        Action::GiveUp
     );
     let unlimited = Workers::new(1);
     assert_eq!(
@@ -226,7 +226,7 @@ mod by_age {
         keys.advance(2 * MINUTE - Duration::from_nanos(1));
         assert_eq!(fail(&keys, &workers, 1), Action::Retry);
         keys.advance(Duration::from_nanos(1));
-        assert_eq!(fail(&keys, &workers, 2), Action::Success, "given up");
+        assert_eq!(fail(&keys, &workers, 2), Action::GiveUp, "given up");
         // It starts as a new key.
         assert_eq!(fail(&keys, &workers, 0), Action::Retry);
         keys.advance(MINUTE);
@@ -250,11 +250,7 @@ mod by_age {
             assert_eq!(fail(&keys, &workers, 0), Action::Retry);
             assert_eq!(run_in(&keys, &workers, 1, Ok(action)), action);
             keys.advance(2 * MINUTE);
-            assert_eq!(
-                fail(&keys, &workers, 1),
-                Action::Success,
-                "after {action:?}"
-            );
+            assert_eq!(fail(&keys, &workers, 1), Action::GiveUp, "after {action:?}");
         }
     }
 
@@ -262,12 +258,12 @@ mod by_age {
     fn what_comes_first_counts() {
         let workers = |age| Workers::new(1).max_retries(1).give_up_after(age);
         let (keys, at_once, never) = (Keys::new(), workers(Duration::ZERO), workers(Duration::MAX));
-        assert_eq!(fail(&keys, &at_once, 0), Action::Success);
+        assert_eq!(fail(&keys, &at_once, 0), Action::GiveUp);
         assert_eq!(fail(&keys, &never, 0), Action::Retry);
-        assert_eq!(fail(&keys, &never, 1), Action::Success);
+        assert_eq!(fail(&keys, &never, 1), Action::GiveUp);
         let workers = workers(MINUTE);
         assert_eq!(fail(&keys, &workers, 0), Action::Retry);
-        assert_eq!(fail(&keys, &workers, 1), Action::Success);
+        assert_eq!(fail(&keys, &workers, 1), Action::GiveUp);
     }
 
     /// Of thousands of keys that failed once and were let go by the queue, only some are kept.

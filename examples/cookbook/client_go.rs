@@ -26,7 +26,7 @@ fn main() {
 fn process_next_work_item(queue: &WorkQueue<&'static str>) -> bool {
     // key, quit := queue.Get(); if quit { return false }; defer queue.Done(key)
     let Ok(key) = queue.get() else { return false };
-    let ended = match sync(*key) {
+    match sync(*key) {
         Ok(()) => key.success(), // queue.Forget(key)
         Err(error) if key.failures() < MAX_RETRIES => {
             println!("{}: {error}", *key); // queue.NumRequeues(key) < maxRetries
@@ -34,10 +34,10 @@ fn process_next_work_item(queue: &WorkQueue<&'static str>) -> bool {
         }
         Err(error) => {
             println!("{} is given up: {error}", *key);
-            key.success() // queue.Forget(key); utilruntime.HandleError(err)
+            key.give_up() // queue.Forget(key); utilruntime.HandleError(err)
         }
     };
-    ended.is_ok()
+    true
 }
 
 fn sync(key: &str) -> Result<(), &'static str> {

@@ -21,7 +21,7 @@ async fn main() -> std::io::Result<()> {
         println!("working on {node}");
         // This example presses ctrl-c by itself.
         let _ = signal_hook::low_level::raise(signal_hook::consts::SIGINT);
-        Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))
+        Action::RequeueAfter(Duration::from_secs(60))
     });
     let service = service.shut_down_on(stop.clone());
     let signals = async {

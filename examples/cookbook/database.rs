@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let city = "SELECT city FROM orders WHERE id = ?1";
         let city = database.query_row(city, [*run], |row| row.get::<_, String>(0));
         let action = city.map(|city| println!("order {} is sent to {city}", *run));
-        run.finish(action.map_or(Action::Retry, |()| Action::Success))?;
+        run.finish(action.map_or(Action::Retry, |()| Action::Success));
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ async fn main() {
                     *run,
                     begin.elapsed()
                 );
-                let _ = run.success();
+                run.success();
             }
         };
         tokio::join!(work, events);

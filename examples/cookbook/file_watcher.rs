@@ -4,10 +4,10 @@
 //! the last of 100 versions was seen
 //! ```
 
-use std::fs;
+use std::{fs, io};
 
 use notify::{RecursiveMode, Watcher};
-use requeue::std::{Action, WorkQueue};
+use requeue::std::WorkQueue;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
@@ -24,11 +24,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for version in 1..=100 {
         fs::write(folder.path().join("config"), version.to_string())?;
     }
-    queue.run(1, |path| {
+    queue.run(1, |path| -> io::Result<()> {
         if fs::read_to_string(path)? == "100" {
             queue.shut_down(); // Only because this is an example.
         }
-        Ok::<_, std::io::Error>(Action::Success)
+        Ok(())
     })?;
     println!("the last of 100 versions was seen");
     Ok(())

@@ -8,8 +8,8 @@
 
 use embassy_futures::block_on;
 use requeue::default_item_based;
+use requeue::embassy::WorkQueue;
 use requeue::embassy::raw::CriticalSectionRawMutex;
-use requeue::embassy::{Action, WorkQueue};
 
 /// Room for 16 sensors. One that fails is read again after 1 ms, 2 ms … or at its next edge.
 static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> = WorkQueue::new(default_item_based());
@@ -24,7 +24,6 @@ async fn worker(reads: &mut u32) {
     let read = async |sensor: &u8| {
         println!("sensor {sensor} is read");
         *reads += 1;
-        Ok::<_, ()>(Action::Success)
     };
     let _ = TO_READ.run(read).await;
 }

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use requeue::GroupLimits;
-use requeue::tokio::{Action, WorkQueue};
+use requeue::tokio::WorkQueue;
 use tokio::time::{Instant, sleep};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,6 @@ async fn main() {
         println!("{:?}: {object:?} begins", start.elapsed());
         sleep(Duration::from_secs(object.number())).await;
         println!("{:?}: {object:?} ends", start.elapsed());
-        Ok::<_, String>(Action::Success)
     });
     let _leftovers = workers.await;
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use requeue::Producer;
-use requeue::std::{Action, WorkQueue};
+use requeue::std::WorkQueue;
 
 /// The library. An event source only adds keys, so it knows no limiter, storage or runtime.
 struct Watcher {
@@ -37,7 +37,6 @@ fn main() -> std::io::Result<()> {
     service.nodes.shut_down();
     service.nodes.run(1, |node| {
         println!("{node} is down, reported 3 times, looked at once");
-        Ok::<_, String>(Action::Success)
     })?;
     Ok(())
 }

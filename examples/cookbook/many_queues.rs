@@ -22,7 +22,6 @@ async fn main() {
     let stop = CancellationToken::new();
     let pod_workers = pods.run(16, |pod| async move {
         println!("pod {pod}");
-        Ok::<_, String>(Action::Success)
     });
     // A run may add keys to another queue. It must not wait for the other's runs.
     let node_workers = nodes.run(2, {
@@ -30,7 +29,7 @@ async fn main() {
         move |node| {
             println!("node {node}");
             let _ = pods.add(format!("pod of {node}"));
-            async { Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(600))) }
+            async { Action::RequeueAfter(Duration::from_secs(600)) }
         }
     });
     let _ = pods.add(String::from("web-1"));

@@ -28,7 +28,7 @@ fn main() {
     let work = |when: &str| {
         if let Some(run) = queue.try_get() {
             println!("{when}: {} (level {})", *run, run.priority());
-            let _ = run.success();
+            run.success();
         }
     };
     work("at once");

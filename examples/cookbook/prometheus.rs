@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     queue.add_many(["node-7", "node-8", "node-9", "node-7"], |_| {});
     if let Ok(run) = queue.get().await {
-        run.success()?;
+        run.success();
     }
     let _present = queue.get().await;
     sleep(Duration::from_secs(2)).await;

@@ -34,7 +34,7 @@ async fn main() {
             println!("{node} after {} s", begin.elapsed().as_secs());
             let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
             let pause = jitter(PERIOD, 0.2, &mut *rng);
-            Ok::<_, String>(Action::RequeueAfter(pause))
+            Action::RequeueAfter(pause)
         }
     });
     let service = tokio::spawn(service);

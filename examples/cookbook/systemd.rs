@@ -31,7 +31,7 @@ async fn main() -> std::io::Result<()> {
     let service = queue.run(workers, |node| async move {
         println!("working on {node}");
         let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM); // As `systemctl stop`.
-        Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))
+        Action::RequeueAfter(Duration::from_secs(60))
     });
     let service = tokio::spawn(service.shut_down_on(stop.clone()));
 

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use requeue::GroupLimits;
-use requeue::tokio::{Action, WorkQueue};
+use requeue::tokio::WorkQueue;
 use tokio::time::sleep;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,6 @@ async fn main() {
     let workers = queue.run(4, |job| async move {
         println!("{}'s job {} begins", job.tenant, job.number);
         sleep(Duration::from_secs(1)).await;
-        Ok::<_, String>(Action::Success)
     });
     let _leftovers = workers.await;
 }

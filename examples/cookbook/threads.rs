@@ -6,7 +6,7 @@
 //! nothing is left: true
 //! ```
 
-use requeue::std::{Action, WorkQueue};
+use requeue::std::WorkQueue;
 
 fn main() -> std::io::Result<()> {
     let queue = WorkQueue::new();
@@ -19,7 +19,6 @@ fn main() -> std::io::Result<()> {
 
     let leftovers = queue.run(1, |key| {
         println!("making {key} what it should be");
-        Ok::<_, String>(Action::Success)
     })?;
     println!("nothing is left: {}", leftovers.is_empty());
     Ok(())

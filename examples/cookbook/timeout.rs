@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use requeue::tokio::{Action, RunContext, WorkQueue, Workers};
+use requeue::tokio::{RunContext, WorkQueue, Workers};
 use tokio::time::sleep;
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -25,7 +25,6 @@ async fn main() {
         // The first answer takes a minute.
         sleep(Duration::from_secs(if run.attempt == 1 { 60 } else { 1 })).await;
         println!("{node}, attempt {}: answered", run.attempt);
-        Ok::<_, String>(Action::Success)
     });
     let service = tokio::spawn(service);
     queue.wait_settled().await;

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! before: false
-//! after: true
+//! after: Some(Idle)
 //! the third retry waits for 20ms
 //! ```
 
 use std::time::Duration;
 
+use requeue::Finished;
 use requeue::std::{Action, ManualClock, WorkQueue};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -25,10 +26,7 @@ fn main() {
     clock.advance(HOUR - Duration::from_nanos(1));
     println!("before: {}", queue.try_get().is_some());
     clock.advance(Duration::from_nanos(1));
-    println!(
-        "after: {}",
-        queue.try_get().is_some_and(|run| run.success().is_ok())
-    );
+    println!("after: {:?}", queue.try_get().map(|run| run.success()));
 
     // Retries: 5 ms, 10 ms, 20 ms.
     let _ = queue.add("lease-4");
@@ -37,7 +35,7 @@ fn main() {
         clock.advance(HOUR);
     }
     let failed = queue.try_get().map(|run| run.retry());
-    if let Some(Ok(requeue::Finished::Delayed(wait))) = failed {
+    if let Some(Finished::Delayed(wait)) = failed {
         println!("the third retry waits for {wait:?}");
     }
 }

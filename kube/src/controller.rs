@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt, future};
+use futures::{Stream, StreamExt};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store, reflector};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
-use requeue::tokio::{Action, CancellationToken, Leftover, WorkQueue, Workers};
+use requeue::tokio::{Action, CancellationToken, IntoAction, Leftover, WorkQueue, Workers};
 use serde::de::DeserializeOwned;
 
 use crate::context::Context;
@@ -304,11 +304,16 @@ where
     ) -> BoxFuture<'static, Result<Vec<Leftover<ObjectRef<K>>>, Error>>
     where
         E: Send + 'static,
-        R: Future<Output = Result<Action, E>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
-        self.run_keys(workers, stop, move |object, context| match object {
-            Some(object) => future::Either::Left(reconcile(object, context)),
-            None => future::Either::Right(future::ready(Ok(Action::Success))),
+        self.run_keys(workers, stop, move |object, context| {
+            let run = object.map(|object| reconcile(object, context));
+            async move {
+                match run {
+                    Some(run) => run.await.into_action(),
+                    None => Ok(Action::Success),
+                }
+            }
         })
     }
 
@@ -336,9 +341,13 @@ where
     ) -> BoxFuture<'static, Result<Vec<Leftover<ObjectRef<K>>>, Error>>
     where
         E: Send + 'static,
-        R: Future<Output = Result<Action, E>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
         let workers = workers.into();
+        let reconcile = move |object, context| {
+            let run = reconcile(object, context);
+            async move { run.await.into_action() }
+        };
         Box::pin(Crew::run(self, workers, stop, reconcile))
     }
 

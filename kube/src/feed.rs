@@ -36,7 +36,7 @@ use crate::keys::{CHANGED, Keys, LISTED, at, bare};
 /// use kube::runtime::reflector::{self, ObjectRef};
 /// use kube::runtime::{WatchStreamExt, predicates, watcher};
 /// use kube::{Api, Client};
-/// use requeue::tokio::{Action, WorkQueue};
+/// use requeue::tokio::WorkQueue;
 /// use requeue_kube::{Keys, feed};
 ///
 /// # async fn watch(client: Client) {
@@ -58,7 +58,6 @@ use crate::keys::{CHANGED, Keys, LISTED, at, bare};
 ///     let map = store.get(&key);
 ///     async move {
 ///         println!("{key} is {map:?}");
-///         Ok::<_, kube::Error>(Action::Success)
 ///     }
 /// });
 /// run.await;

@@ -33,4 +33,4 @@ pub use shards::{LeaseSession, Leases};
 
 #[cfg(feature = "metrics")]
 pub use requeue::tokio::DURATION_BUCKETS;
-pub use requeue::tokio::{Action, CancellationToken, Failure, Leftover, Workers};
+pub use requeue::tokio::{Action, CancellationToken, Failure, IntoAction, Leftover, Workers};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::runtime::controller;
 use kube::runtime::finalizer::{self as finalizers, Event};
 use kube::{Api, Resource};
-use requeue::tokio::Action;
+use requeue::tokio::{Action, IntoAction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -94,14 +94,14 @@ where
     K: Resource + Send + Sync + 'static,
     C: Send + Sync + 'static,
     E: Debug + Send + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
+    R: Future<Output: IntoAction<Error = E>> + Send + 'static,
 {
     let error_policy = Arc::new(error_policy);
     move |object, _| {
         let run = reconcile(Arc::clone(&object), Arc::clone(&data));
         let (data, error_policy) = (Arc::clone(&data), Arc::clone(&error_policy));
         Box::pin(async move {
-            run.await.or_else(|error| {
+            run.await.into_action().or_else(|error| {
                 tracing::warn!(target: "requeue", ?error, "reconcile failed");
                 Ok(match error_policy(object, &error, data) {
                     // A failure must not forget failures.

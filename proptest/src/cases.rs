@@ -46,6 +46,7 @@ mod timed_getters;
 mod timer_owner_hand_over;
 mod wake_obligations;
 mod watch_wakes;
+mod why;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -225,7 +226,7 @@ impl Script {
     #[track_caller]
     fn succeed(&mut self, ticket: Ticket) {
         let finished = self.subject.finish(ticket, Action::Success);
-        assert_eq!(finished, Ok(Finished::Idle));
+        assert_eq!(finished, Finished::Idle);
         self.subject.assert_valid();
     }
 

@@ -21,6 +21,7 @@ mod failure;
 mod faults;
 mod judge;
 mod pair;
+mod reasons;
 mod script;
 mod simpler;
 mod watch;
@@ -82,6 +83,8 @@ pub enum Step {
     Restore(Left),
     /// Looks at every key.
     Snapshot,
+    /// Asks why a key does not run.
+    Why(Key),
     /// Hands out no key from now on.
     Pause,
     /// Ends a pause.
@@ -231,6 +234,7 @@ impl Step {
             | Self::CancelDelay(key)
             | Self::Expedite(key)
             | Self::DoneKey(key)
+            | Self::Why(key)
             | Self::Start(Call::Flush(key) | Call::CancelAndWait(key) | Call::AddWait(key))
             | Self::Restore(Left { key, .. }) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),

@@ -17,6 +17,7 @@ mod pace;
 mod priorities;
 mod records;
 mod subject;
+mod why;
 
 use std::fmt;
 use std::time::Duration;
@@ -124,6 +125,8 @@ struct Waiting {
     number: u64,
     key: Key,
     level: u8,
+    /// The limiter has asked for it.
+    backs_off: bool,
 }
 
 impl Model {
@@ -240,6 +243,7 @@ impl Model {
         }
         let level = self.retry_level(key);
         let added = self.retry_at(key, self.now + delay, level);
+        self.note_backoff(key, self.now + delay);
         let added = self.hold_back(key, added);
         Ok(Scheduled { delay, added })
     }
@@ -302,6 +306,7 @@ impl Model {
             number,
             key,
             level,
+            backs_off: false,
         };
         let known = self.waiting.iter_mut().find(|known| known.key == key);
         let added = match known {
@@ -554,6 +559,17 @@ impl Model {
             Rules::ClientGo | Rules::Requeue => (entry.due, 0, entry.number),
         };
         self.waiting.iter().min_by_key(order).copied()
+    }
+
+    /// The earliest time that will come, and at which something does.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let first = self.first_waiting();
+        let due = first
+            .filter(|_| !self.is_shutting_down)
+            .map(|entry| entry.due);
+        let due = [due, self.start_due(), self.group_deadline()];
+        let due = due.into_iter().flatten().min();
+        due.filter(|due| !self.paused && !due.is_never())
     }
 
     fn stop_waiting(&mut self, key: Key) {

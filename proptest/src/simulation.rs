@@ -129,7 +129,7 @@ pub trait World: Sized + 'static {
         None
     }
 
-    /// A key was [given up](requeue_core::Workers::max_retries). At first nothing is done.
+    /// A key was [given up](requeue_core::Workers::on_give_up). At first nothing is done.
     fn gave_up(&mut self, key: &Self::Key) {
         let _ = key;
     }

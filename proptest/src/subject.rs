@@ -20,7 +20,7 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Instant, KeyState, Leftover,
-    NotActive, Rejected,
+    NotActive, Rejected, Stats, Why,
 };
 
 use crate::Figures;
@@ -223,11 +223,11 @@ pub trait Subject {
     /// Completes the run of a key by name.
     fn release_key(&mut self, key: Key) -> Result<(), NotActive>;
     /// Completes a run.
-    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive>;
-    /// Completes runs in order.
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive>;
+    fn release(&mut self, ticket: Ticket) -> Finished;
+    /// Completes runs in order, and returns how many of them had ended before.
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize;
     /// Completes a run, and says what becomes of the key.
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive>;
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished;
 
     /// A worker takes the first ready key, if there is one, panics with it, and is caught. The key
     /// counts as failed. Returns `false`, and does nothing, if the queue does not give such keys
@@ -264,8 +264,10 @@ pub trait Subject {
     fn contains(&mut self, key: Key) -> bool;
     /// How many failures are remembered of a key.
     fn failures(&mut self, key: Key) -> u32;
-    /// The rest of what can be seen.
-    fn totals(&mut self) -> Totals;
+    /// Why a key does not run.
+    fn why(&mut self, key: Key) -> Why;
+    /// The counts of the queue. Releases nothing.
+    fn stats(&mut self) -> Stats;
     /// Whether the queue is shutting down.
     fn is_shutting_down(&mut self) -> bool;
 
@@ -389,27 +391,19 @@ pub struct NumberedRun {
 }
 
 impl Ticket {
-    /// Returns core's ticket.
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if it is not core's: a queue that is core's has no such run.
-    pub fn core(self) -> Result<requeue_core::binding::Ticket, NotActive> {
+    /// Returns core's ticket, if it is one.
+    pub fn core(self) -> Option<requeue_core::binding::Ticket> {
         match self {
-            Self::Core(ticket) => Ok(ticket),
-            Self::Numbered(_) => Err(NotActive),
+            Self::Core(ticket) => Some(ticket),
+            Self::Numbered(_) => None,
         }
     }
 
-    /// Returns the number of the run.
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if it is a ticket of core's.
-    pub fn numbered(self) -> Result<NumberedRun, NotActive> {
+    /// Returns the number of the run. `None` for a ticket of core's.
+    pub fn numbered(self) -> Option<NumberedRun> {
         match self {
-            Self::Numbered(run) => Ok(run),
-            Self::Core(_) => Err(NotActive),
+            Self::Numbered(run) => Some(run),
+            Self::Core(_) => None,
         }
     }
 }
@@ -453,7 +447,7 @@ impl fmt::Display for Handed {
 }
 
 /// What became of a run, and what there is to do next.
-pub type Turn = (Result<Finished, NotActive>, Next<Handed>);
+pub type Turn = (Finished, Next<Handed>);
 
 /// What became of an add that may have the key wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -505,19 +499,6 @@ fn in_order(entries: impl IntoIterator<Item = Entry<Key>>) -> Vec<(Key, Known)> 
     let mut snapshot: Vec<_> = entries.into_iter().map(known).collect();
     snapshot.sort_by_key(|(key, _)| *key);
     snapshot
-}
-
-/// What a queue says of all its keys together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Totals {
-    /// Keys active.
-    pub active: usize,
-    /// Keys that wait for a deadline.
-    pub delayed: usize,
-    /// Keys that take up room.
-    pub held: usize,
-    /// The earliest deadline that will come.
-    pub next_deadline: Option<Instant>,
 }
 
 impl From<Work<Key>> for Handed {

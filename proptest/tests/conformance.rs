@@ -241,6 +241,7 @@ const OF_GROUPS: &[&str] = &[
     "groups::shutdown_ends_the_pause_of_a_group",
     "groups::a_group_without_ready_keys_is_not_blocked_by_its_rate",
     "groups::a_drain_honours_limits_and_ends",
+    "why::a_ready_key_waits_for_its_group",
 ];
 const OF_POLICIES: &[&str] = &[
     "holds::a_key_that_failed_runs_as_often_as_its_backoff_says",
@@ -264,6 +265,8 @@ const OF_POLICIES: &[&str] = &[
     "debounce::a_burst_leaves_a_deadline_that_others_ask_for_too",
     "debounce::a_burst_that_is_taken_back_is_over",
     "debounce::an_add_that_need_not_wait_ends_its_burst",
+    "why::a_hold_and_a_burst_are_told_from_a_delay",
+    "why::a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token",
 ];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",

@@ -46,6 +46,7 @@ fn action() -> impl Strategy<Value = Action> {
         Just(Action::Release),
         Just(Action::Success),
         Just(Action::Retry),
+        Just(Action::GiveUp),
         delay().prop_map(Action::RequeueAfter),
         delay().prop_map(Action::Snooze),
     ]

@@ -23,11 +23,10 @@ pub use queue::{Guard, WorkQueue};
 pub use queue::{example, example_groups};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupLimits, GroupState,
-    Instant, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue, Rejected, Retries,
-    RunContext, Scheduled, WaitError,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
+    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue,
+    Rejected, Retries, RunContext, Scheduled, Stats, WaitError, Why,
 };
-pub use workers::Failed;
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
 /// May change in a minor version.

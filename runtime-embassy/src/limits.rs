@@ -25,6 +25,10 @@ pub trait Limits: sealed::Sealed {
     #[doc(hidden)]
     fn allowed(&self) -> Retries;
 
+    /// For how long a run may go on.
+    #[doc(hidden)]
+    fn limit(&self) -> Duration;
+
     /// Until when a run that begins now may go on.
     #[doc(hidden)]
     fn deadline(&self, clock: &impl Clock) -> Option<Instant>;
@@ -74,7 +78,7 @@ impl RunLimits {
     /// use embassy_futures::poll_once;
     /// use requeue_embassy::core::{NoMetrics, default_item_based};
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, ManualClock, Queue, RunLimits, With, WorkQueue};
+    /// use requeue_embassy::{Action, Failure, ManualClock, Queue, RunLimits, With, WorkQueue};
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
     /// let queue: WorkQueue<NoopRawMutex, u16, 8, _, 3, With<NoMetrics, u8, _>> =
@@ -85,9 +89,10 @@ impl RunLimits {
     /// {
     ///     let read = async |_: &u16, _| pending::<Result<Action, &str>>().await;
     ///     let limits = RunLimits::timeout(Duration::from_secs(2));
-    ///     let mut worker = pin!(queue.run_with(limits, read, |sensor, failed| {
-    ///         too_late.extend(failed.is_timed_out.then_some(*sensor));
-    ///     }));
+    ///     let note = |sensor: &u16, failure: &Failure<_>, _| {
+    ///         too_late.extend(matches!(failure, Failure::TimedOut(_)).then_some(*sensor));
+    ///     };
+    ///     let mut worker = pin!(queue.run_with(limits, read, note, |_, _| {}));
     ///     assert!(poll_once(worker.as_mut()).is_pending());
     ///     clock.advance(Duration::from_secs(2));
     ///     assert!(poll_once(worker.as_mut()).is_pending());
@@ -121,6 +126,10 @@ impl Limits for RunLimits {
         self.retries
     }
 
+    fn limit(&self) -> Duration {
+        self.timeout
+    }
+
     fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
         Some(clock.now() + self.timeout)
     }
@@ -140,6 +149,11 @@ impl Limits for Retries {
     #[inline]
     fn allowed(&self) -> Retries {
         *self
+    }
+
+    #[inline]
+    fn limit(&self) -> Duration {
+        Duration::MAX
     }
 
     #[inline]

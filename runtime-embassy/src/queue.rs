@@ -81,7 +81,7 @@ pub(crate) type Shared<R, K, const N: usize, L, const WAITERS: usize, P> =
 ///
 /// fn read(sensor: Guard<'_, NoopRawMutex, u16, 16>) -> Finished {
 ///     let replies = *sensor != 17;
-///     if replies { sensor.success() } else { sensor.retry() }.expect("not ended by name")
+///     if replies { sensor.success() } else { sensor.retry() }
 /// }
 ///
 /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
@@ -154,7 +154,7 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// async fn worker() {
 ///     while let Ok(job) = JOBS.get().await {
 ///         let read = matches!(*job, Job::Read(_));
-///         let _ = job.success();
+///         job.success();
 ///         if read {
 ///             let _ = JOBS.add(Job::Upload);
 ///         }
@@ -214,7 +214,7 @@ pub type Guard<'q, R, K, const N: usize, L = Exponential, const WAITERS: usize =
 /// let other = READINGS.try_get().unwrap();
 /// assert_eq!((first.bus, other.bus), (1, 2));
 /// assert!(READINGS.try_get().is_none(), "both buses are in use");
-/// first.success().unwrap();
+/// first.success();
 /// assert_eq!(READINGS.try_get().unwrap().address, 41);
 /// ```
 pub struct WorkQueue<R, K, const N: usize, L = Exponential, const WAITERS: usize = 3, P = With>

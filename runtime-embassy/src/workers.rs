@@ -5,54 +5,12 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{Action, RateLimiter, Retries, RunContext, WaitError};
+use requeue_core::{Action, Failure, IntoAction, RateLimiter, Retries, RunContext, WaitError};
 
 use crate::limits::Limits;
 use crate::logging;
 use crate::parts::Parts;
 use crate::queue::WorkQueue;
-
-/// A run that failed, as [`WorkQueue::run_with`] reports it.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_embassy::core::default_item_based;
-/// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::{Action, Failed, Retries, WorkQueue};
-///
-/// fn describe(sensor: u16, failed: Failed<&str>) -> String {
-///     let end = if failed.is_given_up { "given up" } else { "retried" };
-///     let why = failed.error.unwrap_or("it took too long");
-///     format!("{sensor}, attempt {}: {why}, {end}", failed.attempt)
-/// }
-///
-/// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
-/// let _ = queue.add(17);
-/// queue.shut_down();
-/// let mut lines = Vec::new();
-/// embassy_futures::block_on(queue.run_with(
-///     Retries::at_most(0),
-///     async |_, _| Err::<Action, _>("no reply"),
-///     |sensor, failed| lines.push(describe(*sensor, failed)),
-/// ))
-/// .unwrap();
-/// assert_eq!(lines, ["17, attempt 1: no reply, given up"]);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub struct Failed<E> {
-    /// What the reconciler returned; `None` if it returned [`Action::Retry`], or was stopped.
-    pub error: Option<E>,
-    /// Whether the run was stopped, because it took longer than its
-    /// [timeout](crate::RunLimits::timeout).
-    pub is_timed_out: bool,
-    /// Which attempt it was, counted from 1.
-    pub attempt: u32,
-    /// Whether the key is given up: it is not retried, and its failures are forgotten.
-    pub is_given_up: bool,
-}
 
 impl<R, K, const N: usize, L, const WAITERS: usize, P> WorkQueue<R, K, N, L, WAITERS, P>
 where
@@ -64,13 +22,16 @@ where
     /// Runs `reconcile` for the keys of the queue, one at a time, until the queue is shut down and
     /// no key is ready. A task that awaits this is a worker; several tasks are several workers.
     ///
+    /// `reconcile` returns `()`, an [`Action`], or a `Result` of either:
+    ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
-    /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Err(_)`, `Ok(Action::Retry)` | runs again when its rate limiter says so |
-    /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
+    /// | `()`, `Action::Success` | is idle until it is added; its failures are forgotten |
+    /// | `Action::RequeueAfter(d)` | runs again after `d`; its failures are forgotten |
+    /// | `Err(_)`, `Action::Retry` | runs again when its rate limiter says so |
+    /// | `Action::GiveUp` | is idle until it is added; its failures are forgotten |
+    /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
@@ -93,10 +54,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// use core::convert::Infallible;
     /// use requeue_embassy::core::default_item_based;
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, WorkQueue};
+    /// use requeue_embassy::WorkQueue;
     ///
     /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
     /// queue.add_many(1..=16, |_| {});
@@ -105,27 +65,29 @@ where
     /// let mut sum = 0;
     /// let worker = queue.run(async |key| {
     ///     sum += key;
-    ///     Ok::<_, Infallible>(Action::Success)
     /// });
     /// embassy_futures::block_on(worker).unwrap();
     /// assert_eq!(sum, 136);
     /// ```
-    pub async fn run<E>(
+    pub async fn run<A: IntoAction>(
         &self,
-        mut reconcile: impl AsyncFnMut(&K) -> Result<Action, E>,
+        mut reconcile: impl AsyncFnMut(&K) -> A,
     ) -> Result<(), WaitError>
     where
         K: Clone,
     {
         let reconcile = async |key: &K, _: RunContext| reconcile(key).await;
-        self.run_with(Retries::UNLIMITED, reconcile, |_, _| {})
+        self.run_with(Retries::UNLIMITED, reconcile, |_, _, _| {}, |_, _| {})
             .await
     }
 
     /// As [`run`](Self::run), with limits: [`Retries`], so that a key that fails is tried again so
     /// many times at most, or [`RunLimits`](crate::RunLimits), with a timeout for each run.
-    /// `reconcile` also gets a [`RunContext`] with the attempt, the priority and the deadline, and
-    /// `on_error` is called for every failure.
+    /// `reconcile` also gets a [`RunContext`] with the attempt, the priority and the deadline.
+    ///
+    /// `on_error` is called for every failure, with the key, why its run failed, and which attempt
+    /// that was, counted from 1. `on_give_up` is called after it if the key is not retried. Both
+    /// are called while the key is active.
     ///
     /// The rate limiter counts the failures. With one that keeps no records
     /// ([`NoLimit`](requeue_core::NoLimit), a [`TokenBucket`](requeue_core::TokenBucket) alone) the count
@@ -156,24 +118,26 @@ where
     /// let mut given_up = Vec::new();
     /// {
     ///     let fail = async |_: &u16, _: RunContext| Err::<Action, _>("no reply");
-    ///     let worker = queue.run_with(Retries::at_most(2), fail, |sensor, failed| {
-    ///         if failed.is_given_up {
-    ///             given_up.push((*sensor, failed.attempt));
-    ///         }
-    ///     });
+    ///     let worker = queue.run_with(
+    ///         Retries::at_most(2),
+    ///         fail,
+    ///         |sensor, failure, attempt| eprintln!("{sensor}, attempt {attempt}: {failure}"),
+    ///         |sensor, failure| given_up.push((*sensor, failure.to_string())),
+    ///     );
     ///     let mut worker = pin!(worker);
     ///     for _ in 0..4 {
     ///         assert!(poll_once(worker.as_mut()).is_pending());
     ///     }
     /// }
-    /// assert_eq!(given_up, [(17, 3)]);
+    /// assert_eq!(given_up, [(17, "no reply".to_string())]);
     /// assert_eq!(queue.failures(&17), 0);
     /// ```
-    pub async fn run_with<E>(
+    pub async fn run_with<E, A: IntoAction<Error = E>>(
         &self,
         limits: impl Limits,
-        mut reconcile: impl AsyncFnMut(&K, RunContext) -> Result<Action, E>,
-        mut on_error: impl FnMut(&K, Failed<E>),
+        mut reconcile: impl AsyncFnMut(&K, RunContext) -> A,
+        mut on_error: impl FnMut(&K, &Failure<E>, u32),
+        mut on_give_up: impl FnMut(&K, Failure<E>),
     ) -> Result<(), WaitError>
     where
         K: Clone,
@@ -188,22 +152,25 @@ where
             let mut context = guard.context();
             context.deadline = limits.deadline(self.clock());
             let run = reconcile(&guard, context);
-            let error = match limits.bound(self.clock(), context.deadline, run).await {
-                Some(Ok(Action::Retry)) => Err((None, false)),
+            let ended = limits.bound(self.clock(), context.deadline, run).await;
+            let result = match ended.map(A::into_action) {
+                Some(Ok(Action::Retry)) => Err(Failure::Retry),
+                Some(Ok(Action::GiveUp)) => Err(Failure::GiveUp),
                 Some(Ok(action)) => Ok(action),
-                Some(Err(error)) => Err((Some(error), false)),
-                None => Err((None, true)),
+                Some(Err(error)) => Err(Failure::Error(error)),
+                None => Err(Failure::TimedOut(limits.limit())),
             };
-            let action = error.unwrap_or_else(|(error, is_timed_out)| {
-                let failed = Failed {
-                    error,
-                    is_timed_out,
-                    attempt: guard.attempt(),
-                    is_given_up: !limits.allowed().allow(guard.failures()),
-                };
-                let action = judge(&failed);
-                on_error(&guard, failed);
-                action
+            let action = result.unwrap_or_else(|failure| {
+                let attempt = guard.attempt();
+                on_error(&guard, &failure, attempt);
+                let is_allowed = limits.allowed().allow(guard.failures());
+                if is_allowed && !matches!(failure, Failure::GiveUp) {
+                    logging::run_failed(attempt);
+                    return Action::Retry;
+                }
+                logging::gave_up(attempt);
+                on_give_up(&guard, failure);
+                Action::GiveUp
             });
             // The run is over from here on, even if the next is never asked for.
             let turn = self.next(guard, action);
@@ -212,16 +179,5 @@ where
             yield_now().await;
             next = turn.await;
         }
-    }
-}
-
-/// How a failed run ends.
-fn judge<E>(failed: &Failed<E>) -> Action {
-    if failed.is_given_up {
-        logging::gave_up(failed.attempt);
-        Action::Success
-    } else {
-        logging::run_failed(failed.attempt);
-        Action::Retry
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use requeue_embassy::core::{Exponential, Instant, NoMetrics};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
-    Action, Failed, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,
+    Action, Failure, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,
 };
 use requeue_test_tools::by_hand;
 
@@ -78,7 +78,7 @@ fn two_workers_never_run_one_key_at_once() {
         })
         .await;
         running.set(running.get() - 1);
-        Ok::<_, Infallible>(Action::Success)
+        Action::Success
     };
     let mut first = by_hand(queue.run(reconcile));
     let mut second = by_hand(queue.run(reconcile));
@@ -110,7 +110,7 @@ fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
     {
         let mut worker = by_hand(queue.run(async |key| {
             seen.push(*key);
-            Ok::<_, Infallible>(Action::RequeueAfter(SECOND))
+            Action::RequeueAfter(SECOND)
         }));
         assert!(worker.is_pending() && worker.is_pending());
         assert_eq!(worker.ready(), Ok(()));
@@ -124,7 +124,7 @@ fn a_worker_ends_when_the_queue_is_closed_and_nothing_is_ready() {
 fn one_worker_too_many_gets_an_error() {
     let clock = Clock::new();
     let queue: Keys<'_, 1> = queue(&clock);
-    let idle = async |_: &u32| Ok::<_, Infallible>(Action::Success);
+    let idle = async |_: &u32| Action::Success;
     let mut worker = by_hand(queue.run(idle));
     assert!(worker.is_pending());
     assert_eq!(
@@ -141,23 +141,19 @@ fn a_key_that_fails_too_often_is_given_up() {
     queue.add(1).unwrap();
     let failures = RefCell::new(Vec::new());
     let fail = async |_: &u32, _: RunContext| Err::<Action, _>("no reply");
-    let keep = |key: &u32, failed: Failed<_>| {
-        let Failed {
-            error,
-            attempt,
-            is_given_up,
-            ..
-        } = failed;
-        failures
-            .borrow_mut()
-            .push((*key, error, attempt, is_given_up));
-    };
-    let mut worker = by_hand(queue.run_with(Retries::at_most(1), fail, keep));
+    let note = |line: String| failures.borrow_mut().push(line);
+    let mut worker = by_hand(queue.run_with(
+        Retries::at_most(1),
+        fail,
+        |key, failure, attempt| note(format!("{key}, {attempt}: {failure}")),
+        |key, failure| note(format!("gave {key} up: {failure}")),
+    ));
     assert!(worker.is_pending() && worker.is_pending());
-    assert_eq!(*failures.borrow(), [(1, Some("no reply"), 1, false)]);
+    assert_eq!(*failures.borrow(), ["1, 1: no reply"]);
     clock.advance(SECOND);
     assert!(worker.is_pending() && worker.is_pending());
-    assert_eq!(failures.borrow()[1..], [(1, Some("no reply"), 2, true)]);
+    let last = ["1, 2: no reply", "gave 1 up: no reply"];
+    assert_eq!(failures.borrow()[1..], last);
     assert!(!queue.contains(&1));
     assert_eq!(queue.failures(&1), 0);
 }
@@ -170,13 +166,15 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
     let failures = RefCell::new(Vec::new());
     let reconcile = async |_: &u32, run: RunContext| {
         assert_eq!((run.attempt, run.priority), (1, 0));
-        Ok::<_, Infallible>(Action::Retry)
+        Action::Retry
     };
-    let keep = |key: &u32, failed: Failed<_>| {
-        assert_eq!(failed.error, None);
-        failures.borrow_mut().push((*key, failed.is_given_up));
+    let is_retry = |failure: &Failure<_>| assert!(matches!(failure, Failure::Retry));
+    let fail = |_: &u32, failure: &Failure<_>, _| is_retry(failure);
+    let give_up = |key: &u32, failure| {
+        is_retry(&failure);
+        failures.borrow_mut().push((*key, true));
     };
-    let mut worker = by_hand(queue.run_with(Retries::at_most(0), reconcile, keep));
+    let mut worker = by_hand(queue.run_with(Retries::at_most(0), reconcile, fail, give_up));
     while failures.borrow().len() < 2 {
         assert!(worker.is_pending());
     }
@@ -185,16 +183,38 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
 }
 
 #[test]
+fn a_reconciler_gives_its_key_up_with_an_action() {
+    let clock = Clock::new();
+    let queue: Keys<'_> = queue(&clock);
+    queue.add_rate_limited(1).unwrap();
+    clock.advance(SECOND);
+    let failures = RefCell::new(Vec::new());
+    let reconcile = async |_: &u32, _: RunContext| Action::GiveUp;
+    let note = |line: String| failures.borrow_mut().push(line);
+    let mut worker = by_hand(queue.run_with(
+        Retries::UNLIMITED,
+        reconcile,
+        |key, failure, attempt| note(format!("{key}, {attempt}: {failure}")),
+        |key, failure| note(format!("gave {key} up: {failure}")),
+    ));
+    assert!(worker.is_pending() && worker.is_pending());
+    let expected = [
+        "1, 2: asked to be given up",
+        "gave 1 up: asked to be given up",
+    ];
+    assert_eq!(*failures.borrow(), expected);
+    assert!(!queue.contains(&1));
+}
+
+#[test]
 fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_no_failure() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_many([1, 2, 3], |_| unreachable!());
-    let mut worker = by_hand(queue.run(async |key| {
-        Ok::<_, Infallible>(match key {
-            1 => Action::Retry,
-            2 => Action::Snooze(5 * SECOND),
-            _ => Action::Release,
-        })
+    let mut worker = by_hand(queue.run(async |key| match key {
+        1 => Action::Retry,
+        2 => Action::Snooze(5 * SECOND),
+        _ => Action::Release,
     }));
     for _ in 0..4 {
         assert!(worker.is_pending());
@@ -212,7 +232,7 @@ fn a_dropped_worker_requeues_what_it_worked_on() {
     queue.add(1).unwrap();
     let mut worker = by_hand(queue.run(async |_| {
         std::future::pending::<()>().await;
-        Ok::<_, Infallible>(Action::Success)
+        Action::Success
     }));
     assert!(worker.is_pending());
     drop(worker);
@@ -226,7 +246,7 @@ fn a_worker_that_is_dropped_between_two_keys_has_finished_the_first() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add_many([1, 2], |_| unreachable!());
-    let mut worker = by_hand(queue.run(async |_| Ok::<_, Infallible>(Action::Success)));
+    let mut worker = by_hand(queue.run(async |_| Action::Success));
     assert!(worker.is_pending(), "it lets others run");
     drop(worker);
     assert!(!queue.contains(&1));
@@ -245,17 +265,17 @@ fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
         if *key == 1 {
             core::future::pending::<()>().await;
         }
-        Ok::<_, &str>(Action::Success)
+        Action::Success
     };
     let failures = RefCell::new(Vec::new());
-    let keep = |key: &u32, failed: Failed<_>| {
-        let is_stopped = failed.error.is_none() && failed.is_timed_out;
-        failures
-            .borrow_mut()
-            .push((*key, is_stopped, failed.is_given_up));
+    let keep = |key: &u32, failure: &Failure<Infallible>, is_given_up| {
+        let is_stopped = matches!(failure, Failure::TimedOut(limit) if *limit == 2 * SECOND);
+        failures.borrow_mut().push((*key, is_stopped, is_given_up));
     };
+    let fail = |key: &u32, failure: &Failure<Infallible>, _| keep(key, failure, false);
+    let give_up = |key: &u32, failure: Failure<Infallible>| keep(key, &failure, true);
     let limits = RunLimits::timeout(2 * SECOND).retries(Retries::at_most(1));
-    let mut worker = by_hand(queue.run_with(limits, reconcile, keep));
+    let mut worker = by_hand(queue.run_with(limits, reconcile, fail, give_up));
     assert!(worker.is_pending());
     clock.advance(2 * SECOND - Duration::from_nanos(1));
     assert!(worker.poll_again().is_pending());
@@ -272,7 +292,7 @@ fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
     clock.advance(2 * SECOND);
     assert!(worker.poll_again().is_pending());
     assert!(worker.is_pending());
-    assert_eq!(failures.borrow()[1..], [(1, true, true)]);
+    assert_eq!(failures.borrow()[1..], [(1, true, false), (1, true, true)]);
     let at = |seconds| Some(Instant::EPOCH + seconds * SECOND);
     assert_eq!(*deadlines.borrow(), [at(2), at(4), at(5)]);
     assert!(!queue.contains(&1) && !queue.contains(&2));
@@ -283,9 +303,14 @@ fn a_result_that_is_there_counts_however_short_the_timeout() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
-    let reconcile = async |_: &u32, _: RunContext| Ok::<_, &str>(Action::Success);
+    let reconcile = async |_: &u32, _: RunContext| Action::Success;
     let limits = RunLimits::timeout(Duration::ZERO);
-    let mut worker = by_hand(queue.run_with(limits, reconcile, |_, _| unreachable!()));
+    let mut worker = by_hand(queue.run_with(
+        limits,
+        reconcile,
+        |_, _, _| unreachable!(),
+        |_, _| unreachable!(),
+    ));
     // It yields once between two keys.
     assert!(worker.is_pending() && worker.is_pending());
     assert!(!queue.contains(&1));

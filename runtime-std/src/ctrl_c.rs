@@ -34,7 +34,7 @@ use std::process;
 /// let workers = Workers::new(4).drain_timeout(Duration::from_secs(10));
 /// let leftovers = queue.run(workers, |node| {
 ///     println!("working on {node}");
-///     Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))
+///     Action::RequeueAfter(Duration::from_secs(60))
 /// })?;
 /// println!("{} keys are left", leftovers.len());
 /// # Ok(())

@@ -56,7 +56,7 @@ pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<ThreadHost<K, L,
 ///
 /// fn ping(node: Guard<'_, &str>) -> Finished {
 ///     let is_up = *node != "node-7";
-///     if is_up { node.success() } else { node.retry() }.expect("its run was not ended by name")
+///     if is_up { node.success() } else { node.retry() }
 /// }
 ///
 /// let queue = WorkQueue::new();
@@ -76,7 +76,7 @@ pub type Guard<'q, K, L = DefaultController, S = Growable> =
 ///
 /// fn write_down(batch: Batch<'_, u32>) -> u32 {
 ///     let sum = batch.keys().sum();
-///     batch.success().expect("no run was ended by name");
+///     batch.success();
 ///     sum
 /// }
 ///
@@ -113,7 +113,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///         let mut seen = Vec::new();
 ///         while let Ok(key) = queue.get() {
 ///             seen.push(*key);
-///             key.success().unwrap();
+///             key.success();
 ///         }
 ///         seen
 ///     }
@@ -172,7 +172,7 @@ pub type Batch<'q, K, L = DefaultController, S = Growable> =
 ///
 /// let first = queue.get().unwrap();
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
-/// # first.success().unwrap();
+/// # first.success();
 /// ```
 pub struct WorkQueue<K, L = DefaultController, S = Growable>
 where
@@ -398,7 +398,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         for _ in 0..100 {
-    ///             bounded.get().unwrap().success().unwrap();
+    ///             bounded.get().unwrap().success();
     ///         }
     ///     });
     ///     // The producer is as fast as the worker.
@@ -460,7 +460,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.success().unwrap();
+    /// guard.success();
     ///
     /// queue.shut_down();
     /// assert!(queue.get().is_err());
@@ -527,7 +527,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let mut seen = Vec::new();
     /// while let Ok(guard) = queue.get_deadline(deadline) {
     ///     seen.push(*guard);
-    ///     guard.success().unwrap();
+    ///     guard.success();
     ///     clock.advance(Duration::from_millis(500));
     /// }
     /// assert_eq!(seen, ["node-7", "node-8"]);
@@ -559,7 +559,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
     /// let batch = queue.get_many(3).unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.success().unwrap();
+    /// batch.success();
     /// assert_eq!(queue.len(), 2);
     /// ```
     #[must_use = "a batch that is dropped unreported counts as failed, and its keys are retried"]

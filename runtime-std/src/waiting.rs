@@ -37,7 +37,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         while let Ok(guard) = queue.get() {
-    ///             guard.success().unwrap();
+    ///             guard.success();
     ///         }
     ///     });
     ///     queue.wait_idle();
@@ -191,7 +191,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let guard = queue.get().unwrap();
     /// std::thread::scope(|scope| {
     ///     let cancels = scope.spawn(|| queue.cancel_and_wait("node-7"));
-    ///     guard.success().unwrap();
+    ///     guard.success();
     ///     cancels.join().unwrap();
     /// });
     /// assert!(!queue.contains("node-7"));
@@ -249,7 +249,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| {
     ///         while let Ok(guard) = queue.get() {
-    ///             guard.success().unwrap();
+    ///             guard.success();
     ///         }
     ///     });
     ///     assert_eq!(queue.drain(), Drained::Complete);
@@ -280,7 +280,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Err(WaitError::TimedOut));
-    /// guard.success().unwrap();
+    /// guard.success();
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Ok(Drained::Complete));
     /// ```
     pub fn drain_timeout(&self, timeout: Duration) -> Result<Drained, WaitError> {
@@ -300,7 +300,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let _ = queue.add("node-7");
     /// std::thread::scope(|scope| {
     ///     let drained = scope.spawn(|| queue.wait_drained());
-    ///     queue.get().unwrap().success().unwrap();
+    ///     queue.get().unwrap().success();
     ///     queue.shut_down();
     ///     drained.join().unwrap();
     /// });

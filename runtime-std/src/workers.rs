@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::io;
 
-use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers};
 
 use crate::queue::{Shared, WorkQueue};
 
@@ -17,15 +17,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// the [deadline](Workers::drain_timeout) passed, keys that failed while the queue drained,
     /// and delayed keys.
     ///
+    /// `reconcile` returns `()`, an [`Action`](crate::Action), or a `Result` of either:
+    ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
-    /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
+    /// | `()`, `Action::Success` | is idle until it is added; its failures are forgotten |
+    /// | `Action::RequeueAfter(d)` | runs again after `d`; its failures are forgotten |
+    /// | `Err(_)`, `Action::Retry`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
+    /// | `Action::GiveUp` | is given up |
     /// | `Err(_)` that [`give_up_if`](Workers::give_up_if) says is the last | is given up |
-    /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
+    /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
@@ -51,7 +54,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// use requeue_std::{Action, WorkQueue};
+    /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// queue.add_many(1..=100, |_| {});
@@ -61,16 +64,15 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// let sum = AtomicU32::new(0);
     /// let leftovers = queue.run(4, |key: &u32| {
     ///     sum.fetch_add(*key, Ordering::Relaxed);
-    ///     Ok::<_, std::convert::Infallible>(Action::Success)
     /// })?;
     /// assert_eq!(sum.into_inner(), 5050);
     /// assert!(leftovers.is_empty());
     /// # Ok::<_, std::io::Error>(())
     /// ```
-    pub fn run<'w, E: 'w>(
+    pub fn run<'w, E: 'w, R: IntoAction<Error = E>>(
         &self,
         workers: impl Into<Workers<'w, K, E>>,
-        reconcile: impl Fn(&K) -> Result<Action, E> + Sync,
+        reconcile: impl Fn(&K) -> R + Sync,
     ) -> io::Result<Vec<Leftover<K>>>
     where
         K: Clone + Send + Sync + 'w,
@@ -96,26 +98,26 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Action, RunContext, WorkQueue};
+    /// use requeue_std::{RunContext, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// queue.run_with(1, |node: &&str, run: RunContext| {
     ///     println!("{node}: attempt {}", run.attempt);
     ///     queue.shut_down();
-    ///     Ok::<_, String>(Action::Success)
     /// })?;
     /// # Ok::<_, std::io::Error>(())
     /// ```
-    pub fn run_with<'w, E: 'w>(
+    pub fn run_with<'w, E: 'w, R: IntoAction<Error = E>>(
         &self,
         workers: impl Into<Workers<'w, K, E>>,
-        reconcile: impl Fn(&K, RunContext) -> Result<Action, E> + Sync,
+        reconcile: impl Fn(&K, RunContext) -> R + Sync,
     ) -> io::Result<Vec<Leftover<K>>>
     where
         K: Clone + Send + Sync + 'w,
         Shared<K, L, S>: Send + Sync,
     {
+        let reconcile = |key: &K, run: RunContext| reconcile(key, run).into_action();
         Supervised::new(self, workers.into(), reconcile).supervise()?;
         Ok(self.leftovers().collect())
     }

@@ -34,7 +34,7 @@ fn child() {
     let leftovers = queue.run(1, |key| {
         println!("\nis: working on {key}");
         stdin().read_line(&mut String::new()).unwrap();
-        Ok::<_, ()>(Action::Success)
+        Action::Success
     });
     println!("\nis: ended with {} left", leftovers.unwrap().len());
 }

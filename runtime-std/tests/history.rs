@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use requeue_std::core::binding::AsShared;
 use requeue_std::core::{Exponential, Rejected};
-use requeue_std::{Action, Drained, WaitError, WorkQueue};
+use requeue_std::{Action, Drained, Finished, WaitError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 
 const KEYS: usize = 6;
@@ -115,7 +115,7 @@ impl World {
             };
             let action = self.run(&guard, rng);
             if rng.roll(2) == 0 {
-                guard.finish(action).unwrap();
+                assert_ne!(guard.finish(action), Finished::Stale);
             } else {
                 match self.queue.next(guard, action) {
                     Ok(guard) => next = Some(guard),
@@ -134,7 +134,7 @@ impl World {
                 let mut guards = batch.into_guards();
                 let first = guards.swap_remove(0);
                 for other in guards {
-                    other.retry().unwrap();
+                    assert_ne!(other.retry(), Finished::Stale);
                 }
                 Ok(first)
             }

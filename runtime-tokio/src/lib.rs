@@ -20,8 +20,9 @@ pub use queue::{Batch, Guard, WorkQueue};
 pub use queue::{example, example_groups};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
-    Finished, GroupLimits, GroupState, Instant, KeyState, Leftover, Merge, NotActive, Policy,
-    Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, WaitError, Workers,
+    Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive,
+    Policy, Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why,
+    Workers,
 };
 #[cfg(feature = "metrics")]
 pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};

@@ -73,7 +73,7 @@ pub(crate) type Shared<K, L, S> = requeue_core::binding::Shared<TaskHost<K, L, S
 ///
 /// async fn ping(node: Guard<&str>) -> Finished {
 ///     let is_up = *node != "node-7";
-///     if is_up { node.success() } else { node.retry() }.expect("its run was not ended by name")
+///     if is_up { node.success() } else { node.retry() }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -130,7 +130,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///         let mut seen = Vec::new();
 ///         while let Ok(key) = queue.get().await {
 ///             seen.push(*key);
-///             key.success().unwrap();
+///             key.success();
 ///         }
 ///         seen
 ///     }
@@ -191,7 +191,7 @@ pub type Batch<K, L = DefaultController, S = Growable> =
 ///
 /// let first = queue.get().await.unwrap();
 /// assert_eq!((*first, first.priority()), ("pod-c", 1));
-/// # first.success().unwrap();
+/// # first.success();
 /// # }
 /// ```
 pub struct WorkQueue<K, L = DefaultController, S = Growable>
@@ -415,7 +415,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.add_many(0..5, |rejected| panic!("{rejected}"));
     /// let batch = queue.get_many(3).await.unwrap();
     /// assert_eq!(batch.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    /// batch.success().unwrap();
+    /// batch.success();
     /// assert_eq!(queue.len(), 2);
     /// # }
     /// ```

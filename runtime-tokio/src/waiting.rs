@@ -91,7 +91,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// // `futures::StreamExt` has many shorter ways to write this.
 /// while let Some(guard) = poll_fn(|cx| Pin::new(&mut guards).poll_next(cx)).await {
 ///     seen.push(*guard);
-///     guard.success().unwrap();
+///     guard.success();
 /// }
 /// assert_eq!(seen, ["a", "b"]);
 /// # }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use requeue_core::binding::Slots;
-use requeue_core::{Action, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Shared, WorkQueue};
@@ -23,15 +23,18 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// [deadline](Workers::drain_timeout) passed, keys that failed while the queue drained, and
     /// delayed keys.
     ///
+    /// `reconcile` returns `()`, an [`Action`](crate::Action), or a `Result` of either:
+    ///
     /// | `reconcile` returns | and the key |
     /// |---|---|
-    /// | `Ok(Action::Success)` | is idle until it is added; its failures are forgotten |
-    /// | `Ok(Action::RequeueAfter(d))` | runs again after `d`; its failures are forgotten |
-    /// | `Err(_)`, `Ok(Action::Retry)`, or panics | runs again when its rate limiter says so |
+    /// | `()`, `Action::Success` | is idle until it is added; its failures are forgotten |
+    /// | `Action::RequeueAfter(d)` | runs again after `d`; its failures are forgotten |
+    /// | `Err(_)`, `Action::Retry`, or panics | runs again when its rate limiter says so |
     /// | the same, after [`max_retries`](Workers::max_retries) | is given up |
+    /// | `Action::GiveUp` | is given up |
     /// | `Err(_)` that [`give_up_if`](Workers::give_up_if) says is the last | is given up |
-    /// | `Ok(Action::Snooze(d))` | runs again after `d`; its failures stay |
-    /// | `Ok(Action::Release)` | is idle until it is added; its failures stay |
+    /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
@@ -59,7 +62,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// ```
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// use requeue_tokio::{Action, WorkQueue};
+    /// use requeue_tokio::WorkQueue;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
@@ -73,7 +76,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     ///     let total = Arc::clone(&total);
     ///     async move {
     ///         total.fetch_add(key, Ordering::Relaxed);
-    ///         Ok::<_, std::convert::Infallible>(Action::Success)
     ///     }
     /// });
     /// let leftovers = tokio::spawn(run).await.unwrap();
@@ -89,7 +91,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Shared<K, L, S>: Send + Sync,
         E: Send + 'static,
         F: Fn(K) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Action, E>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
         self.run_with(workers, move |key, _| reconcile(key))
     }
@@ -111,7 +113,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::{Action, RunContext, WorkQueue};
+    /// use requeue_tokio::{RunContext, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
@@ -120,7 +122,6 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
     /// queue.shut_down();
     /// let run = queue.run_with(1, |node, run: RunContext| async move {
     ///     println!("{node}: attempt {}", run.attempt);
-    ///     Ok::<_, String>(Action::Success)
     /// });
     /// run.await;
     /// # }
@@ -137,7 +138,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
         Shared<K, L, S>: Send + Sync,
         E: Send + 'static,
         F: Fn(K, RunContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Action, E>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
         let workers = workers.into();
         let queue = self.clone();
@@ -184,7 +185,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// let service = queue
 ///     .run(workers, |key| async move {
 ///         println!("working on {key}");
-///         Ok::<_, String>(Action::RequeueAfter(Duration::from_secs(60)))
+///         Action::RequeueAfter(Duration::from_secs(60))
 ///     })
 ///     .shut_down_on(stop.clone());
 ///
@@ -203,14 +204,14 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> WorkQueue<K, L, S> {
 /// second ctrl-c stops it at once:
 ///
 /// ```no_run
-/// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+/// use requeue_tokio::{CancellationToken, WorkQueue};
 ///
 /// #[tokio::main(flavor = "current_thread")]
 /// async fn main() -> std::io::Result<()> {
 ///     let queue = WorkQueue::new();
 ///     let _ = queue.add("node-7");
 ///     let stop = CancellationToken::new();
-///     let service = queue.run(4, |_| async { Ok::<_, String>(Action::Success) });
+///     let service = queue.run(4, |_| async {});
 ///     let service = service.shut_down_on(stop.clone());
 ///     let signals = async {
 ///         tokio::signal::ctrl_c().await?;

@@ -6,7 +6,6 @@
     reason = "tests spawn the tasks of a program"
 )]
 
-use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +35,7 @@ async fn a_group_that_hangs_leaves_workers_to_the_others() {
                     pending::<()>().await;
                 }
                 runs.lock().unwrap().push((key, Duration::ZERO));
-                Ok::<_, Infallible>(Action::Success)
+                Action::Success
             }
         }
     });
@@ -71,7 +70,7 @@ async fn a_worker_that_sleeps_is_the_timer_of_a_group_s_rate() {
         let runs = Arc::clone(&runs);
         move |key: Key| {
             runs.lock().unwrap().push((key, start.elapsed()));
-            async { Ok::<_, Infallible>(Action::Success) }
+            async { Action::Success }
         }
     });
     let run = tokio::spawn(run);

@@ -86,7 +86,7 @@ async fn a_guard_outlives_the_handle_and_moves_to_another_task() {
     let other = queue.clone();
     drop(queue);
     let finished = tokio::spawn(async move { guard.release() }).await.unwrap();
-    assert_eq!(finished, Ok(Finished::Idle));
+    assert_eq!(finished, Finished::Idle);
     assert_eq!(other.state(&1), None);
 }
 
@@ -195,12 +195,12 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let mut drains: Vec<_> = (0..3).map(|_| by_hand(queue.drain())).collect();
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
-    guard.release().unwrap();
+    guard.release();
     // One key is still ready: client-go would report the drain as over.
     assert!(drains.iter_mut().all(|drain| drain.is_pending()));
     assert!(watchers.iter_mut().all(|watcher| watcher.is_pending()));
     let before: Vec<_> = drains.iter().map(|drain| drain.wakes()).collect();
-    queue.get().await.unwrap().release().unwrap();
+    queue.get().await.unwrap().release();
     for (drain, before) in drains.iter_mut().zip(before) {
         assert_eq!(drain.wakes(), before + 1);
         assert_eq!(drain.ready(), Drained::Complete);
@@ -261,7 +261,7 @@ async fn a_question_mark_that_returns_early_retries_the_key() {
     async fn work(queue: &Keys) -> Result<(), std::num::ParseIntError> {
         let guard = queue.get().await.unwrap();
         let _: u32 = "no number".parse()?;
-        guard.success().unwrap();
+        guard.success();
         Ok(())
     }
 
@@ -296,7 +296,7 @@ async fn a_guard_ends_its_run_only_once() {
         queue.state(&1).unwrap().active,
         "a stale guard has no effect"
     );
-    assert_eq!(second.release(), Ok(Finished::Idle));
+    assert_eq!(second.release(), Finished::Idle);
     assert!(queue.release_key(&1).is_err());
 }
 
@@ -308,12 +308,12 @@ async fn a_guard_knows_its_attempts() {
         let guard = queue.get().await.unwrap();
         assert_eq!((guard.attempt(), guard.failures()), (attempt, attempt - 1));
         let delay = SECOND * (1 << (attempt - 1));
-        assert_eq!(guard.retry(), Ok(Finished::Delayed(delay)));
+        assert_eq!(guard.retry(), Finished::Delayed(delay));
     }
     let guard = queue.get().await.unwrap();
-    assert_eq!(guard.snooze(SECOND), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(guard.snooze(SECOND), Finished::Delayed(SECOND));
     assert_eq!(queue.failures(&1), 3, "no failure was counted");
-    let _ = queue.get().await.unwrap().success();
+    queue.get().await.unwrap().success();
     assert_eq!(queue.failures(&1), 0);
 }
 
@@ -355,13 +355,13 @@ async fn a_batch_is_completed_together_or_key_by_key() {
     queue.add_many(0..4, |_| unreachable!());
     let batch = queue.get_many(2).await.unwrap();
     assert_eq!((batch.len(), queue.len()), (2, 2));
-    batch.release().unwrap();
+    batch.release();
     let guards = queue.get_many(9).await.unwrap().into_guards();
     let [two, three] = <[_; 2]>::try_from(guards).unwrap();
     assert_eq!((*two, *three), (2, 3));
-    assert_eq!(three.retry(), Ok(Finished::Delayed(SECOND)));
+    assert_eq!(three.retry(), Finished::Delayed(SECOND));
     assert!(queue.state(&2).unwrap().active);
-    two.release().unwrap();
+    two.release();
     assert_eq!(queue.state(&2), None);
 }
 
@@ -538,7 +538,7 @@ async fn a_task_that_always_finds_a_key_lets_others_run() {
     let worked = local.run_until(async move {
         let worker = tokio::task::spawn_local(async move {
             while let Ok(guard) = worker.get_timeout(Duration::ZERO).await {
-                guard.success().unwrap();
+                guard.success();
             }
         });
         tokio::task::spawn_local(async move { *ran.borrow_mut() = Some(queue.len()) });
@@ -567,7 +567,7 @@ async fn a_stream_with_a_task_for_each_key_drains() {
                     // Refused in the second run.
                     let _ = queue.add(*guard);
                     sleep(SECOND).await;
-                    guard.success().unwrap()
+                    guard.success()
                 });
             }
         }
@@ -589,7 +589,7 @@ async fn a_loop_around_get_with_a_task_for_each_key_drains() {
             while let Ok(guard) = queue.get().await {
                 tokio::spawn(async move {
                     sleep(SECOND).await;
-                    guard.success().unwrap()
+                    guard.success()
                 });
             }
         }

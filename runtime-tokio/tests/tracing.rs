@@ -201,7 +201,7 @@ async fn a_span_shows_how_long_its_key_waited_if_the_queue_measures_it() {
         queue.add(1).unwrap();
         tokio::time::advance(SECOND).await;
         queue.shut_down();
-        let end = |_| async { Ok::<_, ()>(Action::Success) };
+        let end = |_| async { Action::Success };
         queue.run(1, end).await;
     }
     let spans = spans.0.lock().unwrap();
@@ -216,9 +216,7 @@ async fn a_key_is_not_shown_unless_asked_for() {
     queue.shut_down();
     let spans = Spans::default();
     let _recording = tracing::subscriber::set_default(spans.clone());
-    queue
-        .run(1, |_| async { Ok::<_, ()>(Action::Success) })
-        .await;
+    queue.run(1, |_| async { Action::Success }).await;
     let spans = spans.0.lock().unwrap();
     assert_eq!(spans.len(), 1);
     assert!(!spans[0].values.contains_key("key"));

@@ -130,7 +130,7 @@ async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     let run = queue
         .run(2, |_| async {
             sleep(2 * SECOND).await;
-            Ok::<_, ()>(Action::Success)
+            Action::Success
         })
         .shut_down_on(stop.clone());
     let run = tokio::spawn(run);
@@ -143,7 +143,7 @@ async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     // Cancelled from the start, it does what is ready and no more.
     let late = self::queue();
     late.add(1).unwrap();
-    let run = late.run(1, |_| async { Ok::<_, ()>(Action::RequeueAfter(SECOND)) });
+    let run = late.run(1, |_| async { Action::RequeueAfter(SECOND) });
     let leftovers = run.shut_down_on(stop).await;
     assert_eq!(summary(&leftovers), [(1, 1, 0)]);
 }
@@ -228,7 +228,7 @@ async fn who_is_dismissed_while_the_queue_drains_leaves_nothing_to_those_who_hav
         let gates = Arc::clone(&opened);
         async move {
             gates[key as usize].acquire().await.unwrap().forget();
-            Ok::<_, ()>(Action::Success)
+            Action::Success
         }
     });
     let run = tokio::spawn(run);
@@ -256,7 +256,7 @@ async fn two_runs_of_one_key_never_overlap() {
             active.lock().unwrap().push(key);
             sleep(SECOND).await;
             active.lock().unwrap().retain(|other| *other != key);
-            Ok::<_, ()>(Action::Success)
+            Action::Success
         }
     });
     let run = tokio::spawn(run);
@@ -362,7 +362,7 @@ async fn a_run_that_was_never_polled_leaves_its_queue_as_it_was() {
     queue.add(1).unwrap();
     let stop = CancellationToken::new();
     stop.cancel();
-    let run = queue.run(2, |_| async { Ok::<_, ()>(Action::Success) });
+    let run = queue.run(2, |_| async { Action::Success });
     drop(run.shut_down_on(stop));
     assert!(!queue.is_shutting_down());
     assert!(queue.state(&1).unwrap().ready);
@@ -373,7 +373,7 @@ async fn a_run_that_has_ended_is_pending() {
     let queue = queue();
     queue.add(1).unwrap();
     queue.shut_down();
-    let mut run = queue.run(1, |_| async { Ok::<_, ()>(Action::RequeueAfter(SECOND)) });
+    let mut run = queue.run(1, |_| async { Action::RequeueAfter(SECOND) });
     let leftovers = (&mut run).await;
     assert_eq!(leftovers.len(), 1);
     let mut ended = by_hand(run);
@@ -393,7 +393,7 @@ impl Clone for Uncloneable {
 async fn a_key_that_panics_by_itself_is_not_hidden() {
     let queue = WorkQueue::new();
     queue.add(Uncloneable).unwrap();
-    let run = tokio::spawn(queue.run(2, |_| async { Ok::<_, ()>(Action::Success) }));
+    let run = tokio::spawn(queue.run(2, |_| async { Action::Success }));
     assert!(run.await.unwrap_err().is_panic());
     assert!(queue.state(&Uncloneable).unwrap().ready);
 }
@@ -505,7 +505,7 @@ async fn a_run_without_workers_drains_when_it_is_shut_down() {
     queue.add_many([1, 2], |_| unreachable!());
     let concurrency = Concurrency::new(0);
     let workers = Workers::new(1).concurrency(&concurrency);
-    let mut run = by_hand(queue.run(workers, |_| async { Ok::<_, ()>(Action::Success) }));
+    let mut run = by_hand(queue.run(workers, |_| async { Action::Success }));
     assert!(run.is_pending());
     sleep(SECOND).await;
     assert_eq!(queue.len(), 2);
@@ -521,7 +521,7 @@ async fn workers_that_looked_between_two_equal_numbers_leave() {
     let queue = queue();
     let concurrency = Concurrency::new(2);
     let workers = Workers::new(1).concurrency(&concurrency);
-    let mut run = by_hand(queue.run(workers, |_| async { Ok::<_, ()>(Action::Success) }));
+    let mut run = by_hand(queue.run(workers, |_| async { Action::Success }));
     let asleep = || queue.as_shared().look(|queue| queue.asleep());
     assert!(run.is_pending());
     sleep(SECOND).await;

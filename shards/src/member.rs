@@ -64,7 +64,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use requeue_shards::{EngineError, Memory, Shards};
-/// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+/// use requeue_tokio::{CancellationToken, WorkQueue};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), EngineError> {
@@ -74,7 +74,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// assert_eq!(member.add(String::from("node-7")), Ok(None), "nothing is owned before it runs");
 ///
 /// let stop = CancellationToken::new();
-/// let reconcile = |_, _| async { Ok::<_, Infallible>(Action::Success) };
+/// let reconcile = |_, _| async {};
 /// let run = member.run(4, stop.clone(), reconcile);
 /// let look = async {
 ///     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -33,7 +33,7 @@ use crate::view::View;
 /// use std::convert::Infallible;
 /// use std::time::Duration;
 /// use requeue_shards::{Held, Memory, Shards};
-/// use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
+/// use requeue_tokio::{CancellationToken, WorkQueue, Workers};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), requeue_shards::EngineError> {
@@ -50,7 +50,6 @@ use crate::view::View;
 ///     async move {
 ///         println!("{key} is written with the fence {}", held.fence());
 ///         stopped.cancel();
-///         Ok::<_, Infallible>(Action::Success)
 ///     }
 /// });
 /// run.await
@@ -187,7 +186,7 @@ impl<E: Engine> Shards<E> {
     /// ```
     /// use std::convert::Infallible;
     /// use requeue_shards::{EngineError, Held, Memory, Shards};
-    /// use requeue_tokio::{Action, CancellationToken, WorkQueue};
+    /// use requeue_tokio::{CancellationToken, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), EngineError> {
@@ -205,7 +204,7 @@ impl<E: Engine> Shards<E> {
     /// let reconcile = move |key: String, _: Held| {
     ///     assert_eq!(key, "order-1");
     ///     stopped.cancel();
-    ///     async { Ok::<_, Infallible>(Action::Success) }
+    ///     async {}
     /// };
     /// member.run(1, stop, reconcile).await
     /// # }

@@ -15,7 +15,7 @@ const MAX: Duration = Duration::from_secs(1000);
 ///
 /// type Nodes = Queue<u16, Fixed<64>, DefaultController>;
 /// const NODES: Nodes = Queue::new(default_controller());
-/// assert_eq!(NODES.max_keys(), Some(64));
+/// assert_eq!(NODES.stats().max_keys, Some(64));
 /// ```
 pub type DefaultController = (Exponential, TokenBucket);
 
@@ -27,7 +27,7 @@ pub type DefaultController = (Exponential, TokenBucket);
 ///
 /// type Sensors = Queue<u8, Fixed<16>, DefaultItemBased>;
 /// const SENSORS: Sensors = Queue::new(default_item_based());
-/// assert_eq!(SENSORS.max_keys(), Some(16));
+/// assert_eq!(SENSORS.stats().max_keys, Some(16));
 /// ```
 pub type DefaultItemBased = Exponential;
 

@@ -18,6 +18,7 @@ use crate::Instant;
 use crate::array::{Array, ConstDefault};
 use crate::delay::{Delays, Nodes};
 use crate::id::{Index, SlotId};
+use crate::outcome::Why;
 use crate::storage::{Located, Slots};
 
 use super::{Link, Linked, List, Lists};
@@ -457,6 +458,10 @@ impl<B: Backing> Lists for GroupedLists<B> {
                 self.refresh(group);
             }
         }
+    }
+
+    fn why_blocked(&self, id: SlotId, now: Instant) -> Option<Why> {
+        self.why(self.group_of(id), now)
     }
 
     fn earliest(&self) -> Option<Instant> {

@@ -6,7 +6,8 @@ use ::metrics::{
 };
 
 use crate::action::Action;
-use crate::workers::{Failure, RunEvent, Workers};
+use crate::failure::Failure;
+use crate::workers::{RunEvent, Workers};
 
 impl<K, E> Workers<'_, K, E> {
     /// Reports the runs under the names of Kubernetes' controller-runtime, so that a dashboard for
@@ -132,7 +133,7 @@ impl NamedRuns {
         match failure {
             Failure::Panic(_) => self.panics.increment(1),
             Failure::TimedOut(_) => self.timeouts.increment(1),
-            Failure::Error(_) | Failure::Retry => {}
+            Failure::Error(_) | Failure::Retry | Failure::GiveUp => {}
         }
     }
 }

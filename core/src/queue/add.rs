@@ -45,7 +45,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// // The node changes during its run: it will run again, but never twice at the same time.
     /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Dirty));
     /// assert!(queue.at(now).try_get().is_none());
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert!(queue.at(now).try_get().is_some());
     /// ```
     #[doc(alias = "Add")]
@@ -158,6 +158,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         let (id, delay) = queue.charge(key, *now, spare).map_err(Rejected::Full)?;
         let level = queue.retry_level(id);
         let added = queue.schedule(id, *now + delay, *now, level);
+        queue.delays.note_backoff(id, *now + delay);
         let added = queue.hold_back(id, added, *now);
         Ok(Scheduled { delay, added })
     }
@@ -192,7 +193,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// let first = queue.at(now).try_get().unwrap();
     /// assert_eq!((first.key, first.priority), ("node-7", 2));
-    /// # queue.at(now).release(first.ticket).unwrap();
+    /// # queue.at(now).release(first.ticket);
     /// ```
     pub fn add_with(&mut self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>> {
         let Self { queue, now, spare } = self;
@@ -379,14 +380,15 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         now: Instant,
         spare: &mut Option<K>,
     ) -> Result<Scheduled, K> {
-        let (id, delay) = if options.rate_limited {
+        let (id, limit) = if options.rate_limited {
             let (id, limit) = self.charge(key, now, spare)?;
-            (
-                id,
-                Some(options.after.map_or(limit, |after| after.min(limit))),
-            )
+            (id, Some(limit))
         } else {
-            (self.slot_for(key, now, spare)?, options.after)
+            (self.slot_for(key, now, spare)?, None)
+        };
+        let delay = match (options.after, limit) {
+            (Some(after), Some(limit)) => Some(after.min(limit)),
+            (after, limit) => after.or(limit),
         };
         let level = match options.priority {
             Some(level) => level,
@@ -395,7 +397,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         };
         let due = delay.map(|delay| now + delay);
         let mut added = self.merge(id, options.merge, due, now, level);
-        if options.rate_limited {
+        if let Some(limit) = limit {
+            self.delays.note_backoff(id, now + limit);
             added = self.hold_back(id, added, now);
         }
         let delay = delay.unwrap_or(Duration::ZERO);

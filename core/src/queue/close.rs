@@ -41,7 +41,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// // What was ready is still handed out.
     /// let work = queue.at(now).try_get().unwrap();
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).poll_get(&mut Getter::new()), Next::Closed);
     /// ```
     #[doc(alias = "ShutDown")]
@@ -73,7 +73,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let work = queue.at(now).try_get().unwrap();
     /// assert_eq!(queue.drain_status(&drain), Drained::Pending);
     /// // The end of the last run wakes every call that waits for the drain.
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).close(), Wake::ALL);
     /// assert_eq!(queue.drain_status(&drain), Drained::Complete);
     /// ```
@@ -141,7 +141,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// assert!(!queue.is_drained());
     ///
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
-    /// queue.at(Instant::EPOCH).release(work.ticket).unwrap();
+    /// queue.at(Instant::EPOCH).release(work.ticket);
     /// assert!(queue.is_drained());
     /// ```
     pub fn is_drained(&self) -> bool {

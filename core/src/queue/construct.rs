@@ -43,7 +43,7 @@ where
     /// use requeue_core::{Fixed, NoLimit, Queue};
     ///
     /// const QUEUE: Queue<u16, Fixed<8>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(QUEUE.max_keys(), Some(8));
+    /// assert_eq!(QUEUE.stats().max_keys, Some(8));
     /// ```
     pub const fn new(limiter: L) -> Self {
         Self::with_metrics(limiter, NoMetrics)
@@ -201,7 +201,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// let mut queue: Queue<&str, Growable, NoLimit> = Queue::growable(NoLimit);
     /// queue.at(Instant::EPOCH).reserve(listed.len());
     /// let _ = queue.at(Instant::EPOCH).add_many(listed, |_| {});
-    /// assert_eq!(queue.total(), 3);
+    /// assert_eq!(queue.stats().total, 3);
     /// ```
     pub fn reserve(&mut self, additional: usize) {
         self.queue.slots.reserve(additional);
@@ -281,7 +281,7 @@ mod growable {
         /// for node in 0..1000 {
         ///     queue.at(Instant::EPOCH).add(format!("node-{node}")).unwrap();
         /// }
-        /// assert_eq!(queue.total(), 1000);
+        /// assert_eq!(queue.stats().total, 1000);
         /// ```
         pub fn growable(limiter: L) -> Self {
             Self::with_capacity(limiter, 0)
@@ -302,7 +302,7 @@ mod growable {
         ///
         /// // A cluster of 5,000 nodes is listed without growing the queue.
         /// let queue: Queue<u32, Growable, _> = Queue::with_capacity(default_item_based(), 5_000);
-        /// assert_eq!(queue.total(), 0);
+        /// assert_eq!(queue.stats().total, 0);
         /// ```
         pub fn with_capacity(limiter: L, keys: usize) -> Self {
             let hasher = RandomState::default();
@@ -417,9 +417,9 @@ mod growable {
         ///     let work = queue.at(now).try_get().unwrap();
         ///     // The worker fails and gives up: only the failure record is left.
         ///     let _ = queue.at(now).add_rate_limited(key);
-        ///     let _ = queue.at(now).release(work.ticket);
+        ///     queue.at(now).release(work.ticket);
         ///     let again = queue.at(Instant::from_nanos(2_000_000)).try_get().unwrap();
-        ///     let _ = queue.at(now).release(again.ticket);
+        ///     queue.at(now).release(again.ticket);
         /// }
         /// assert_eq!(queue.failures(&0), 0, "the oldest record is discarded");
         /// assert_eq!(queue.failures(&2), 1);
@@ -461,7 +461,7 @@ mod growable {
         /// let mut queue: Queue<&str, Growable, _> = Queue::growable(NoLimit);
         /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
         /// queue.at(now).limit_keys(2);
-        /// assert_eq!((queue.max_keys(), queue.total()), (Some(2), 3));
+        /// assert_eq!((queue.stats().max_keys, queue.stats().total), (Some(2), 3));
         /// assert_eq!(queue.at(now).add("node-1"), Err(Rejected::Full("node-1")));
         ///
         /// queue.at(now).limit_keys(4);

@@ -14,7 +14,7 @@ use crate::id::{Index, SlotId};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{Added, NotActive};
+use crate::outcome::Added;
 use crate::policy::{InSlots, KeepPolicy, Kept, Policy, SetPolicy};
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::fixed::Fixed;
@@ -227,7 +227,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         ticket: Ticket,
         forgets: bool,
         now: Instant,
-    ) -> Result<bool, NotActive> {
+    ) -> Option<bool> {
         self.end_run::<true>(ticket, forgets, now)
     }
 
@@ -330,6 +330,21 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.set_burst(id, Instant::NEVER);
         }
         let _ = self.delays.move_to(id, due);
+    }
+
+    /// Whether debounced adds have set the deadline of a key.
+    pub(super) fn is_debounced(&self, id: SlotId) -> bool {
+        let debounces = S::Policy::EXISTS && self.gate.has(Gate::DEBOUNCES);
+        debounces && !self.kept(id).burst.is_never()
+    }
+
+    /// When the policy lets the next run start. A time that has passed if it may start now.
+    pub(super) fn paced_until(&self) -> Instant {
+        if S::Policy::EXISTS && self.gate.has(Gate::PACES) {
+            self.next_start()
+        } else {
+            Instant::EPOCH
+        }
     }
 
     /// Notes when the burst began that has set a key's deadline.

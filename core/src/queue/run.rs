@@ -67,7 +67,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     ///     match queue.at(now).poll_get(&mut getter) {
     ///         Next::Work(work) => {
     ///             runs += 1;
-    ///             let _ = queue.at(now).finish(work.ticket, Action::Success);
+    ///             queue.at(now).finish(work.ticket, Action::Success);
     ///         }
     ///         // Here a board sets its alarm, and sleeps.
     ///         Next::Wait { until: Some(until) } => {
@@ -103,7 +103,7 @@ impl<K: Eq + Hash + Clone, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K
     /// let mut read = Vec::new();
     /// while let Some(work) = queue.at(now).try_get() {
     ///     read.push(work.key);
-    ///     let _ = queue.at(now).release(work.ticket);
+    ///     queue.at(now).release(work.ticket);
     /// }
     /// assert_eq!(read, [17, 18]);
     /// ```
@@ -172,26 +172,22 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// A key that was added during its run is ready again, at the end of the queue.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was ended otherwise: nothing changes.
-    ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Finished, Fixed, Instant, Queue, default_item_based};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
     /// let _ = queue.at(now).add_rate_limited("node-7");
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.at(later).try_get().unwrap();
-    /// assert_eq!(queue.at(later).release(work.ticket), Ok(()));
+    /// assert_eq!(queue.at(later).release(work.ticket), Finished::Idle);
     /// assert_eq!(queue.failures(&"node-7"), 1, "its failure stays on record");
     /// ```
     #[doc(alias = "Done")]
-    pub fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.finish(ticket, Action::Release).map(drop)
+    pub fn release(&mut self, ticket: Ticket) -> Finished {
+        self.finish(ticket, Action::Release)
     }
 
     /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1), one
@@ -222,7 +218,8 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         match self.queue.slots.locate(key) {
             Located::Found(id) if self.queue.is_active(id) => {
                 let run = self.queue.slots.slot(id).map_or(0, |slot| slot.run);
-                self.release(Ticket { id, run })
+                self.release(Ticket { id, run });
+                Ok(())
             }
             _ => Err(NotActive),
         }
@@ -239,9 +236,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, if
     /// [the action](Action::needs_time) needs it.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the run was ended otherwise: nothing changes.
+    /// Returns [`Finished::Stale`] if the run had ended before.
     ///
     /// # Examples
     ///
@@ -257,12 +252,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// // The lease is renewed, and has to be renewed again before it expires.
     /// let minute = Duration::from_secs(60);
     /// let finished = queue.at(now).finish(work.ticket, Action::RequeueAfter(minute));
-    /// assert_eq!(finished, Ok(Finished::Delayed(minute)));
+    /// assert_eq!(finished, Finished::Delayed(minute));
     /// ```
     #[doc(alias = "Done")]
     #[inline(always)]
-    pub fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        self.queue.finish(ticket, action, self.now)
+    pub fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
+        let finished = self.queue.finish(ticket, action, self.now);
+        finished.unwrap_or(Finished::Stale)
     }
 
     /// Ends a call that has to wait: it was cancelled or timed out. O(1).
@@ -368,17 +364,14 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
         many
     }
 
-    /// Ends runs in order, each as [`finish`](Self::finish) does, and at its cost.
+    /// Ends runs in order, each as [`finish`](Self::finish) does, and at its cost. Returns how many
+    /// of them had ended before.
     ///
     /// Reads `now` as [`finish`](Self::finish) does.
     ///
     /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
     /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
     /// runs.
-    ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if any run was ended otherwise. The others end all the same.
     ///
     /// # Examples
     ///
@@ -394,19 +387,18 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///     tickets.push(work.ticket);
     /// });
     ///
-    /// queue.at(now).finish_many(tickets, Action::Success).unwrap();
-    /// assert_eq!(queue.active_len(), 0);
+    /// queue.at(now).finish_many(tickets, Action::Success);
+    /// assert_eq!(queue.stats().active, 0);
     /// ```
     pub fn finish_many(
         &mut self,
         tickets: impl IntoIterator<Item = Ticket>,
         action: Action,
-    ) -> Result<(), NotActive> {
-        let mut outcome = Ok(());
-        for ticket in tickets {
-            outcome = outcome.and(self.finish(ticket, action).map(drop));
-        }
-        outcome
+    ) -> usize {
+        let ends = tickets
+            .into_iter()
+            .map(|ticket| self.finish(ticket, action));
+        ends.filter(|end| *end == Finished::Stale).count()
     }
 }
 
@@ -458,18 +450,13 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     }
 
     #[inline(always)]
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, action: Action, now: Instant) -> Option<Finished> {
         let holds = self.holds();
         let id = ticket.id;
         let (mut delay, mut was_dirty) = (None, false);
         if holds || action.needs_time() {
             if !self.is_run_by(&ticket) {
-                return Err(NotActive);
+                return None;
             }
             let _ = self.release_due(id, now);
             if holds && action.forgets() {
@@ -492,7 +479,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         } else {
             self.end_run::<false>(ticket, action.forgets(), now)?
         };
-        Ok(match delay {
+        Some(match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),
             _ => Finished::at_once(again),
@@ -507,7 +494,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.
     fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
         let delay = match action {
-            Action::Release | Action::Success => return None,
+            Action::Success | Action::GiveUp | Action::Release => return None,
             Action::RequeueAfter(delay) | Action::Snooze(delay) => delay,
             Action::Retry => self.charge_slot(id, now),
         };
@@ -516,6 +503,9 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
             self.keep_for_later(id, now + delay, level);
         } else {
             let _ = self.schedule(id, now + delay, now, level);
+            if action == Action::Retry {
+                self.delays.note_backoff(id, now + delay);
+            }
         }
         Some(delay)
     }

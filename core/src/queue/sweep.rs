@@ -286,13 +286,17 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         if self.delays.has_passed(id, self.time_at(now)) {
             state.come_due(slot.meta.levels.delayed());
         }
-        let keeps_times = self.metrics.running(&self.running).is_some();
-        let active_since = (state.active && keeps_times).then(|| self.started(id));
         Some(Entry {
             key: &slot.key,
             state,
-            active_since: active_since.flatten(),
+            active_since: self.active_since(id).filter(|_| state.active),
         })
+    }
+
+    /// When the run of an active slot began, if the metrics keep times.
+    pub(super) fn active_since(&self, id: SlotId) -> Option<Instant> {
+        let _ = self.metrics.running(&self.running)?;
+        self.started(id)
     }
 }
 

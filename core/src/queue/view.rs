@@ -8,7 +8,7 @@ use crate::aging::Age;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::KeyState;
+use crate::outcome::{KeyState, Stats};
 use crate::priority::{KeyLevels, Priorities};
 use crate::storage::{Located, Phase, Slots, Storage};
 
@@ -21,21 +21,19 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// # Examples
     ///
-    /// The four counts of a queue:
-    ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+    /// use requeue_core::{Fixed, Instant, NoLimit, Queue};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<8>, _> = Queue::new(default_item_based());
+    /// let minute = Duration::from_secs(60);
+    /// let mut queue: Queue<&str, Fixed<8>, NoLimit> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
-    /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+    /// let _ = queue.at(now).add_after("lease-3", minute);
     /// let _work = queue.at(now).try_get();
     ///
     /// assert_eq!(queue.at(now).len(), 2);
-    /// assert_eq!((queue.active_len(), queue.delayed_len()), (1, 1));
-    /// assert_eq!(queue.total(), 4);
+    /// assert_eq!(queue.at(now + minute).len(), 3);
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&mut self) -> usize {
@@ -156,7 +154,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     ///
     /// let work = queue.at(now).try_get().unwrap();
     /// assert!(queue.contains(&"node-7"), "it is active");
-    /// let _ = queue.at(now).finish(work.ticket, Action::Success);
+    /// queue.at(now).finish(work.ticket, Action::Success);
     /// assert!(!queue.contains(&"node-7"));
     /// ```
     pub fn contains<B>(&self, key: &B) -> bool
@@ -187,7 +185,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
     /// let later = Instant::from_nanos(1_000_000);
     /// let work = queue.at(later).try_get().unwrap();
     /// if queue.failures(&work.key) >= 3 {
-    ///     let _ = queue.at(later).finish(work.ticket, Action::Success);
+    ///     queue.at(later).finish(work.ticket, Action::Success);
     /// }
     /// assert_eq!(queue.failures(&"node-7"), 0);
     /// ```
@@ -203,38 +201,39 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
         }
     }
 
-    /// Returns the number of active keys, including dirty ones. O(1). [`len`](crate::Session::len)
-    /// has an example.
-    pub fn active_len(&self) -> usize {
+    /// Returns the counts of the queue, all of one moment. O(1). [`Stats`] has an example.
+    ///
+    /// Changes nothing. So a key whose deadline has passed counts as delayed until an operation
+    /// makes it ready: an operation of any worker does, and so does
+    /// [`advance`](crate::Session::advance).
+    pub fn stats(&self) -> Stats {
+        Stats {
+            total: self.total(),
+            ready: self.lists.ready_len(),
+            active: self.active,
+            dirty: self.dirty,
+            delayed: self.delays.len(),
+            failure_records: self.lists.records_len(),
+            max_keys: self.max_keys(),
+            next_deadline: self.next_deadline(),
+            paused: self.is_paused(),
+            shutting_down: self.closed,
+        }
+    }
+
+    pub(crate) fn active_len(&self) -> usize {
         self.active
     }
 
-    /// Returns the number of keys that wait for a deadline, including those that are also ready or
-    /// active. O(1). [`len`](crate::Session::len) has an example.
-    ///
-    /// Keys whose deadline has passed count until an operation reads the time.
-    pub fn delayed_len(&self) -> usize {
+    pub(crate) fn delayed_len(&self) -> usize {
         self.delays.len()
     }
 
-    /// Returns the number of keys that the queue holds: ready, active, delayed, or held for their
-    /// failures alone. O(1). [`len`](crate::Session::len) has an example.
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns how many keys fit, `None` if the queue grows without a
-    /// [limit](crate::Builder::max_keys). O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_core::{Fixed, NoLimit, Queue};
-    ///
-    /// let queue: Queue<u16, Fixed<300, u16>, NoLimit> = Queue::new(NoLimit);
-    /// assert_eq!(queue.max_keys(), Some(300));
-    /// ```
-    pub fn max_keys(&self) -> Option<usize> {
+    pub(crate) fn max_keys(&self) -> Option<usize> {
         self.slots.capacity()
     }
 

@@ -151,7 +151,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// assert_eq!(queue.at(now).poll_idle(), Next::Wait { until: None });
     ///
     /// let work = queue.at(now).try_get().unwrap();
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).close(), Wake::WATCHERS);
     /// assert_eq!(queue.at(now).poll_idle(), Next::Work(()));
     /// ```
@@ -186,7 +186,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     ///
     /// let work = queue.at(now).try_get().unwrap();
     /// assert_eq!(queue.at(now).poll_flush(&"node-7", &mut flush), Next::Wait { until: None });
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).close(), Wake::WATCHERS);
     /// assert_eq!(queue.at(now).poll_flush(&"node-7", &mut flush), Next::Work(()));
     /// ```
@@ -251,7 +251,7 @@ impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, 
     /// assert_eq!(look, Next::Wait { until: None });
     ///
     /// let work = queue.at(now).try_get().unwrap();
-    /// let _ = queue.at(now).release(work.ticket);
+    /// queue.at(now).release(work.ticket);
     /// assert_eq!(queue.at(now).close(), Wake::ROOM);
     /// assert_eq!(queue.at(now).poll_add(&mut adding, &mut getter), Next::Work(()));
     /// assert!(adding.into_result(Ok(())).is_ok());

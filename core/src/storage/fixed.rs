@@ -60,8 +60,8 @@ pub(crate) use nodes::FixedNodes;
 ///
 /// const SMALL: Small = Queue::new(default_item_based());
 /// let large: Large = Queue::new(default_item_based());
-/// assert_eq!(SMALL.max_keys(), Some(16));
-/// assert_eq!(large.max_keys(), Some(1000));
+/// assert_eq!(SMALL.stats().max_keys, Some(16));
+/// assert_eq!(large.stats().max_keys, Some(1000));
 /// ```
 ///
 /// ```compile_fail

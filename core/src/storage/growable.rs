@@ -45,7 +45,7 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// let hasher = SipHash::new();
 /// let queue: Queue<String, Growable<SipHash>, _> =
 ///     Queue::from_parts(default_controller(), NoMetrics, hasher, 0);
-/// # assert_eq!(queue.total(), 0);
+/// # assert_eq!(queue.stats().total, 0);
 /// ```
 ///
 /// `P` is [`Levels`](crate::Levels) for keys with priorities.
@@ -68,7 +68,7 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// let queue: Queue<String, Growable, Exponential> =
 ///     Queue::with_capacity(default_item_based(), 10_000);
-/// assert_eq!(queue.max_keys(), None);
+/// assert_eq!(queue.stats().max_keys, None);
 /// ```
 #[derive(Debug)]
 pub struct Growable<H = RandomState, P: Priorities = Plain>(PhantomData<(H, P)>);

@@ -1,12 +1,12 @@
-//! When a key that fails is given up: after so many retries, at the last of its errors, or once it
-//! has failed for too long.
+//! When a key that fails is given up: after so many retries, at the last of its errors, once it has
+//! failed for too long, or because its reconciler says so.
 
 use alloc::boxed::Box;
 
-use super::failure::Failure;
 use super::run::Runs;
 use super::{Workers, contain};
 use crate::action::Retries;
+use crate::failure::Failure;
 
 /// Whether a key has failed for too long at this attempt. Without an attempt the key has worked, or
 /// is given up: its first failure is forgotten.
@@ -32,9 +32,9 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///     let run = workers.begin(guard.key(), guard.context(), &queue);
     ///     let action = workers.end(guard.key(), run, Err(Failure::Error("down")), &queue);
     ///     ends.push(action);
-    ///     guard.finish(action).unwrap();
+    ///     guard.finish(action);
     /// }
-    /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::Success], "given up at last");
+    /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::GiveUp]);
     /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries = Retries::at_most(retries);
@@ -46,11 +46,10 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// called. With [`max_retries`](Self::max_retries) or `give_up_after`, what comes first counts.
     ///
     /// `is_last` runs on the worker while the key is active, and only for errors: not for a run
-    /// that panicked, was stopped or asked for a retry. A panic in it is caught, and the key is
-    /// retried.
+    /// that panicked, was stopped, or asked for a retry or to be given up. A panic in it is caught,
+    /// and the key is retried.
     ///
-    /// On boards a reconciler deals with such an error itself, and returns
-    /// [`Action::Success`](crate::Action::Success).
+    /// A reconciler that decides itself returns [`Action::GiveUp`](crate::Action::GiveUp) instead.
     ///
     /// # Examples
     ///
@@ -96,7 +95,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// let run = workers.begin(guard.key(), guard.context(), &queue);
     /// workers.end(guard.key(), run, Err(Failure::Error("no route")), &queue);
     /// assert_eq!(*given_up.lock().unwrap(), ["node-7: no route"]);
-    /// # guard.success().unwrap();
+    /// # guard.success();
     /// ```
     pub fn on_give_up(mut self, hook: impl Fn(&K, Failure<E>) + Send + Sync + 'w) -> Self {
         self.give_up = Some(Box::new(hook));
@@ -111,7 +110,8 @@ impl<'w, K, E> Workers<'w, K, E> {
         attempt: u32,
         queue: &impl Runs<K>,
     ) -> bool {
-        let mut is_last = !self.retries.allow(attempt.saturating_sub(1));
+        let mut is_last = matches!(failure, Failure::GiveUp);
+        is_last |= !self.retries.allow(attempt.saturating_sub(1));
         if let (Some(ends), Failure::Error(error)) = (&self.give_up_if, failure) {
             contain(|| is_last |= ends(key, error));
         }

@@ -3,11 +3,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::failure::Failure;
 use super::trace::{Outcome, RunSpan};
 use super::{Workers, contain};
 use crate::Instant;
 use crate::action::{Action, RunContext};
+use crate::failure::Failure;
 use crate::shared::{Host, Shared};
 use crate::timer::{Timer, timeout_at};
 
@@ -144,8 +144,8 @@ impl<K, E> Workers<'_, K, E> {
     /// assert_eq!(run.context().deadline, Some(Instant::EPOCH + minute));
     /// let result = run.in_scope(|| Err(Failure::Error("no route")));
     /// let action = workers.end(guard.key(), run, result, &queue);
-    /// assert_eq!(action, Action::Success, "it is given up");
-    /// assert_eq!(guard.finish(action), Ok(Finished::Idle));
+    /// assert_eq!(action, Action::GiveUp);
+    /// assert_eq!(guard.finish(action), Finished::Idle);
     /// ```
     pub fn begin(&self, key: &K, mut context: RunContext, queue: &impl Runs<K>) -> BegunRun {
         let mut began = Instant::EPOCH;
@@ -182,6 +182,7 @@ impl<K, E> Workers<'_, K, E> {
         let failure = match result {
             Err(failure) => failure,
             Ok(Action::Retry) => Failure::Retry,
+            Ok(Action::GiveUp) => Failure::GiveUp,
             Ok(action) => {
                 if action.forgets() {
                     self.forget_age(key, queue);
@@ -215,7 +216,7 @@ impl<K, E> Workers<'_, K, E> {
             _ => contain(|| drop(failure)),
         }
         if is_given_up {
-            Action::Success
+            Action::GiveUp
         } else {
             Action::Retry
         }

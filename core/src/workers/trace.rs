@@ -5,8 +5,8 @@ mod disabled;
 #[cfg(feature = "tracing")]
 mod enabled;
 
-use super::failure::Failure;
 use crate::action::Action;
+use crate::failure::Failure;
 
 #[cfg(not(feature = "tracing"))]
 pub(super) use disabled::{RunSpan, Trace};
@@ -30,6 +30,7 @@ impl Outcome {
             Action::RequeueAfter(_) => "requeued",
             Action::Snooze(_) => "retried later",
             Action::Retry => "failed",
+            Action::GiveUp => "failed, given up",
             Action::Release => "released",
         })
     }

@@ -31,7 +31,7 @@ mod rules {
         let _drain = queue.begin_drain();
         assert_eq!(drains.wakes(), 1);
         assert_eq!(look(&mut drains), Look::Sleep { until: None });
-        queue.finish(run.ticket, Action::Success).unwrap();
+        queue.finish(run.ticket, Action::Success);
         assert_eq!(drains.wakes(), 2);
         assert_eq!(look(&mut drains), Look::Done(Ok(Drained::Complete)));
     }

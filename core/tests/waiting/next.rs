@@ -25,9 +25,9 @@ mod rules {
         add(queue, 2);
         let guard = queue.try_get().unwrap();
         let mut next = Call::new(Wait::after(guard, Action::Retry, queue));
-        assert_eq!(queue.active_len(), 1, "not before it looks");
+        assert_eq!(queue.stats().active, 1, "not before it looks");
         let run = next.finds(2);
-        assert_eq!((queue.active_len(), queue.delayed_len()), (1, 1));
+        assert_eq!((queue.stats().active, queue.stats().delayed), (1, 1));
         assert_eq!(queue.failures(&Key(1)), 1);
 
         // The key that comes next is the one whose run has ended.
@@ -43,7 +43,7 @@ mod rules {
         let end = |action| {
             add(queue, 1);
             drop(Wait::after(queue.try_get().unwrap(), action, queue));
-            assert_eq!((queue.active_len(), sleeping(queue)), (0, 0));
+            assert_eq!((queue.stats().active, sleeping(queue)), (0, 0));
             queue.failures(&Key(1))
         };
         assert_eq!(end(Action::Retry), 1, "by its action");

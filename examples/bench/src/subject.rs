@@ -178,7 +178,7 @@ where
 
     #[inline]
     fn done(&mut self, _: &K, run: Self::Run, _: u64) {
-        let _ = run.release();
+        run.release();
     }
 
     fn forget(&mut self, key: &K) {

@@ -30,7 +30,7 @@ pub fn on_a_thread(by: By, ready: Ready, keys: &[u64]) {
         held = held.and_then(|guard| match by {
             By::Next => queue.next(guard, Action::Success),
             By::Get => {
-                let _ = guard.success();
+                guard.success();
                 queue.get()
             }
         });
@@ -53,7 +53,7 @@ pub fn in_a_task(by: By, ready: Ready, keys: &[u64]) {
             held = match by {
                 By::Next => queue.next(guard, Action::Success).await,
                 By::Get => {
-                    let _ = guard.success();
+                    guard.success();
                     queue.get().await
                 }
             };

@@ -223,7 +223,7 @@ impl Shared for GetThenDone {
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
         while let Ok(guard) = self.0.get().await {
             seen.extend([*guard]);
-            let _ = guard.release();
+            guard.release();
         }
     }
 
@@ -242,7 +242,7 @@ impl Shared for Batches {
     async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
         while let Ok(batch) = self.0.get_many(BATCH).await {
             seen.extend(batch.keys().copied());
-            let _ = batch.release();
+            batch.release();
         }
     }
 

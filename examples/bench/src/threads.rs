@@ -119,7 +119,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for GetThenDone<K> {
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
         while let Ok(guard) = self.0.get() {
             on_key(&guard);
-            let _ = guard.release();
+            guard.release();
         }
     }
 
@@ -139,7 +139,7 @@ impl<K: Eq + Hash + Clone + Send> Shared<K> for Batches<K> {
     fn work(&self, on_key: &mut dyn FnMut(&K)) {
         while let Ok(batch) = self.0.get_many(BATCH) {
             batch.keys().for_each(&mut *on_key);
-            let _ = batch.release();
+            batch.release();
         }
     }
 

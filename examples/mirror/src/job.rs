@@ -7,7 +7,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use requeue::binding::AsShared;
 use requeue::std::{Leftover, WorkQueue, Workers};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -173,11 +172,12 @@ fn poll(mirror: &Mirror, last: &mut Instant) {
 /// What the queue holds, all at one moment: a key that goes from one state to another in between
 /// would be missed by three questions.
 fn load(queue: &Queue) -> Load {
-    queue.as_shared().with(|session| Load {
-        ready: session.len(),
-        active: session.active_len(),
-        delayed: session.delayed_len(),
-    })
+    let stats = queue.stats();
+    Load {
+        ready: stats.ready,
+        active: stats.active,
+        delayed: stats.delayed,
+    }
 }
 
 fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) -> Report {

@@ -20,7 +20,10 @@ pub(crate) fn lines(queue: &Queue) -> Vec<String> {
     let entries = queue.snapshot().take(LOOK_MAX);
     let mut shown: Vec<_> = entries.filter_map(|entry| show(&entry, now)).collect();
     shown.sort();
-    let rest = queue.total().saturating_sub(shown.len().min(LINES_MAX));
+    let rest = queue
+        .stats()
+        .total
+        .saturating_sub(shown.len().min(LINES_MAX));
     let named = shown.into_iter().take(LINES_MAX);
     let mut lines: Vec<String> = named.map(|(_, line)| line).collect();
     lines.push(match rest {
@@ -77,7 +80,7 @@ mod tests {
         let key = |path: &str| Key::entry(Path::new(path));
         let fail = |path| {
             queue.add(key(path)).unwrap();
-            queue.get().unwrap().finish(Action::Retry).unwrap();
+            queue.get().unwrap().finish(Action::Retry);
         };
         fail("failed");
         queue.add(key("old")).unwrap();
@@ -96,8 +99,8 @@ mod tests {
             "that is all",
         ];
         assert_eq!(lines(&queue), expected);
-        young.success().unwrap();
-        old.success().unwrap();
+        young.success();
+        old.success();
 
         for more in 0..30 {
             queue.add(key(&more.to_string())).unwrap();

@@ -131,7 +131,7 @@ impl Dispatcher {
                 attempt: context.attempt,
                 fence: None,
             };
-            async move { Ok::<_, Infallible>(dispatcher.reconcile(&key, run).await) }
+            async move { dispatcher.reconcile(&key, run).await }
         });
         self.assist(async { drop(run.await) }).await;
     }

@@ -1,7 +1,6 @@
 //! Several processes that share the subscriptions, through `requeue-shards` and etcd.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -101,7 +100,7 @@ impl<E: Engine> Replica<E> {
             let dispatcher = Arc::clone(&dispatcher);
             move |key: Key, held: Held| {
                 let dispatcher = Arc::clone(&dispatcher);
-                async move { Ok::<_, Infallible>(deliver(&dispatcher, &key, &held).await) }
+                async move { deliver(&dispatcher, &key, &held).await }
             }
         };
         let mut ended = Ok(());

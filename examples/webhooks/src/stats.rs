@@ -149,8 +149,9 @@ impl Stats {
             let groups = subscriptions.iter().filter_map(|id| session.group(id));
             let blocked = groups.filter(|group| group.blocked);
             let parked = blocked.map(|group| group.ready).sum::<usize>();
-            let (active, delayed) = (session.active_len(), session.delayed_len());
-            (ready.saturating_sub(parked), parked, active, delayed)
+            let stats = session.stats();
+            let depth = ready.saturating_sub(parked);
+            (depth, parked, stats.active, stats.delayed)
         });
         Look {
             seq,

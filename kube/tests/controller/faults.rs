@@ -33,7 +33,7 @@ async fn noting(controller: Controller<ConfigMap>, stop: CancellationToken, note
             let namespace = run.key.namespace.as_deref().unwrap_or("-").to_owned();
             let line = format!("{namespace}/{} {want:?}", run.key.name);
             noted.lock().unwrap().push(line);
-            async { Ok::<_, kube::Error>(Action::Success) }
+            async { Action::Success }
         },
     );
     run.await.unwrap();

@@ -27,7 +27,7 @@ async fn a_queue_without_room_holds_a_stream_up_and_does_not_end_it() {
             noted.push(key.name);
             async {
                 sleep(Duration::from_millis(100)).await;
-                Ok::<_, Infallible>(Action::Success)
+                Action::Success
             }
         }
     });

@@ -187,9 +187,7 @@ fn a_controller_without_a_name_counts_nothing() {
         let (cluster, stop) = (Cluster::new(), CancellationToken::new());
         cluster.put("configmaps", map("a", "1"));
         let client = cluster.client(&Link::default());
-        let run = maps(&client).run(1, stop.clone(), |_, _| async {
-            Ok::<_, kube::Error>(Action::Success)
-        });
+        let run = maps(&client).run(1, stop.clone(), |_, _| async { Action::Success });
         let running = tokio::spawn(run);
         sleep(seconds(1)).await;
         stop.cancel();

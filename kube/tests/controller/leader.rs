@@ -123,7 +123,7 @@ fn working(
         async move {
             let _shift = watchdog.begin(&who);
             sleep(seconds(1)).await;
-            Ok::<_, kube::Error>(Action::RequeueAfter(Duration::from_millis(10)))
+            Action::RequeueAfter(Duration::from_millis(10))
         }
     });
     let running = tokio::spawn(run);
@@ -362,7 +362,7 @@ async fn times_that_are_not_in_order_are_an_error() {
         let run = maps(&client)
             .leader(leader)
             .run(1, CancellationToken::new(), |_, _| async {
-                Ok::<_, kube::Error>(Action::Success)
+                Action::Success
             });
         assert!(
             matches!(run.await, Err(Error::LeaseTimes)),

@@ -59,7 +59,7 @@ async fn a_finalizer_is_added_before_the_work_and_removed_after_the_cleanup() {
                 told.lock()
                     .unwrap()
                     .push(format!("{word} {}", name_of(map)));
-                Ok::<_, std::convert::Infallible>(Action::RequeueAfter(seconds(100)))
+                Action::RequeueAfter(seconds(100))
             })
             .await
         }

@@ -98,7 +98,7 @@ async fn a_cluster_scoped_owner_of_a_namespaced_part_has_one_key() {
     )
     .run(4, stop.clone(), move |_, context: Context<Namespace>| {
         noted.push(context.key.to_string());
-        async { Ok::<_, kube::Error>(Action::Success) }
+        async { Action::Success }
     });
     let running = tokio::spawn(run);
     sleep(seconds(1)).await;

@@ -45,7 +45,7 @@ fn replica(cluster: &Cluster, who: &str, watchdog: &Watchdog, skew: &Arc<AtomicI
             async move {
                 let _shift = watchdog.begin(&who);
                 sleep(Duration::from_millis(100)).await;
-                Ok::<_, kube::Error>(Action::RequeueAfter(Duration::from_millis(10)))
+                Action::RequeueAfter(Duration::from_millis(10))
             }
         });
     let running = tokio::spawn(async { run.await.map(drop) });

@@ -47,7 +47,7 @@ async fn what_happened_unseen_is_noticed_by_the_next_list() {
         .run(1, stop.clone(), move |map, context| {
             let run = (name_of(&map), wanted(&map), context.changed);
             noted.lock().unwrap().push(run);
-            async { Ok::<_, kube::Error>(Action::Success) }
+            async { Action::Success }
         });
     let running = tokio::spawn(run);
     sleep(seconds(1)).await;
@@ -123,7 +123,7 @@ async fn what_a_second_list_brings_runs_only_when_the_store_has_it() {
     )
     .run(4, stop.clone(), move |map, _| {
         noted.lock().unwrap().insert(name_of(&map), wanted(&map));
-        async { Ok::<_, kube::Error>(Action::Success) }
+        async { Action::Success }
     });
     let running = tokio::spawn(run);
     sleep(seconds(1)).await;

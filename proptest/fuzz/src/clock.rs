@@ -233,34 +233,35 @@ impl<S: Home> World<S> {
         match bytes.int_in_range(0..=3_u8)? {
             0 => {
                 assert_eq!(self.queue.at(now).release_key(&key), Ok(()));
-                assert!(self.queue.at(now).release(ticket).is_err(), "{key} is done");
+                let finished = self.queue.at(now).release(ticket);
+                assert_eq!(finished, Finished::Stale, "{key} is done");
             }
             1 => {
                 let mut getter = Getter::new();
                 let mut session = self.queue.at(now);
                 let finished = session.finish(ticket, how);
                 let next = session.poll_get(&mut getter);
-                self.completed(key, how, finished.ok());
+                self.completed(key, how, finished);
                 self.came_back(next, getter);
             }
             _ => {
                 let finished = self.queue.at(now).finish(ticket, how);
-                self.completed(key, how, finished.ok());
+                self.completed(key, how, finished);
             }
         }
         Ok(())
     }
 
-    fn completed(&mut self, key: Key, how: Action, finished: Option<Finished>) {
+    fn completed(&mut self, key: Key, how: Action, finished: Finished) {
         match finished {
-            Some(Finished::Idle) => {}
+            Finished::Idle => {}
             // It may come back a second time: it was added, and asked to.
-            Some(Finished::Ready) => {
+            Finished::Ready => {
                 self.owe(key, None);
                 self.owe_what_waits(key);
             }
             // Even one that is due at once waits: to be handed back.
-            Some(Finished::Delayed(delay) | Finished::Leftover(delay)) => {
+            Finished::Delayed(delay) | Finished::Leftover(delay) => {
                 self.owe_later(key, self.now + delay);
             }
             other => unreachable!("{key}: {how:?}: {other:?}"),
@@ -322,7 +323,7 @@ impl<S: Home> World<S> {
         let (queue, now) = (&mut self.queue, self.now);
         let _ = queue.at(now).close();
         queue.assert_valid();
-        assert_eq!(queue.active_len(), self.tickets.len());
+        assert_eq!(queue.stats().active, self.tickets.len());
         assert_eq!(queue.asleep(), self.sleepers.len());
         let closed = queue.is_shutting_down();
         for (&key, owed) in &mut self.owed {

@@ -99,7 +99,8 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
     Ok(match bytes.int_in_range(0..=51_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
-        0..=3 => Step::Add(key(bytes, keys)?),
+        0..=2 => Step::Add(key(bytes, keys)?),
+        3 => Step::Why(key(bytes, keys)?),
         4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
         6 => Step::AddAt(key(bytes, keys)?, draw::instant(bytes)?),
         7..=8 => Step::AddRateLimited(key(bytes, keys)?),
@@ -228,11 +229,12 @@ fn cap(bytes: &mut Unstructured) -> Result<Cap> {
 
 /// How a run may end.
 pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
-    Ok(match bytes.int_in_range(0..=4_u8)? {
+    Ok(match bytes.int_in_range(0..=5_u8)? {
         0 => Action::Release,
         1 => Action::Success,
         2 => Action::RequeueAfter(draw::duration(bytes)?),
         3 => Action::Retry,
+        4 => Action::GiveUp,
         _ => Action::Snooze(draw::duration(bytes)?),
     })
 }
@@ -257,7 +259,7 @@ fn several<T>(
     bytes: &mut Unstructured,
     mut one: impl FnMut(&mut Unstructured) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let count = bytes.int_in_range(0..=4_u8)?;
+    let count = bytes.int_in_range(0..=5_u8)?;
     (0..count).map(|_| one(bytes)).collect()
 }
 
@@ -309,6 +311,7 @@ mod tests {
             Step::Order(_) => 36,
             Step::AgeAfter(_) => 37,
             Step::LimitKeys(_) => 38,
+            Step::Why(_) => 39,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -325,6 +328,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..39).collect());
+        assert_eq!(drawn, (0..40).collect());
     }
 }

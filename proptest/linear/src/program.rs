@@ -234,6 +234,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => Just(Action::Success),
         1 => delay().prop_map(Action::RequeueAfter),
         2 => Just(Action::Retry),
+        1 => Just(Action::GiveUp),
         1 => delay().prop_map(Action::Snooze),
     ]
 }

@@ -84,8 +84,8 @@ pub enum Response {
     /// No key is ready, and none will be.
     Closed,
     /// The outcome of a run.
-    Finished(Result<Finished, NotActive>),
-    /// Whether every run was completed.
+    Finished(Finished),
+    /// Whether the key was active.
     Completed(Result<(), NotActive>),
     /// A number.
     Count(usize),
@@ -178,7 +178,7 @@ impl QueueSpec {
                     .iter()
                     .map(|run| self.take_run(*run).map(Ticket::Numbered));
                 let tickets: Option<Vec<_>> = tickets.collect();
-                Response::Completed(self.model.finish_many(tickets?, how))
+                Response::Count(self.model.finish_many(tickets?, how))
             }
             // Two steps, which a history has as two calls.
             Request::Next(..) | Request::Drain(_) => return None,

@@ -114,7 +114,7 @@ where
         Request::CompleteMany(ref numbers, how) => {
             let guards = numbers.iter().filter_map(|run| runs.take(*run));
             let tickets = guards.filter_map(Guard::into_ticket);
-            Response::Completed(queue.finish_many(tickets, how))
+            Response::Count(queue.finish_many(tickets, how))
         }
         _ => Response::Nothing,
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{AddOptions, Drained, Instant, Merge};
+use requeue_core::{AddOptions, Drained, Finished, Instant, Merge};
 use requeue_proptest::Figures;
 use requeue_proptest::subject::{Drain, Key, Setup, Subject, Ticket};
 
@@ -192,7 +192,7 @@ impl<S: Subject> Player<S> {
         self.releases += 1;
         match self.tickets.remove(&key) {
             Some(ticket) if self.uses_tickets && self.releases.is_multiple_of(2) => {
-                self.subject.release(ticket).is_ok()
+                self.subject.release(ticket) != Finished::Stale
             }
             _ => self.subject.release_key(key).is_ok(),
         }
@@ -267,9 +267,8 @@ impl<S: Subject> Play for Player<S> {
 
     fn describe(&mut self, keys: Key) -> String {
         let (len, is_shutting_down, now) = self.state();
-        let totals = self.subject.totals();
-        let mut text =
-            format!(" at {now}, len {len}, {totals:?}, shutting down {is_shutting_down}");
+        let stats = self.subject.stats();
+        let mut text = format!(" at {now}, len {len}, {stats:?}, shutting down {is_shutting_down}");
         for key in 1..=keys {
             if let Some(known) = self.subject.state(key) {
                 text += &format!("\n    {key}: {known:?}");

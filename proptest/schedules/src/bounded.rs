@@ -58,18 +58,18 @@ macro_rules! bounded {
             }
 
             fn add(&self, key: u32) -> bool {
-                (**self).add(key).is_ok()
+                self.add(key).is_ok()
             }
 
             fn run(&self) -> u32 {
                 let guard = $wait(self.get()).unwrap();
                 let key = *guard;
-                guard.success().unwrap();
+                guard.success();
                 key
             }
 
             fn shut_down(&self) {
-                (**self).shut_down();
+                self.shut_down();
             }
 
             fn is_at_rest(&self) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_std::core::binding::{Host, Lock, Shared};
+use requeue_std::core::binding::{AsShared, Lock};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
@@ -27,7 +27,7 @@ pub fn with<Q: Waits, T: Send + 'static>(
 pub fn stopper<Q: Waits>(queue: &Q) -> JoinHandle<()> {
     with(queue, |queue| {
         at_any_moment();
-        queue.shut_down();
+        queue.as_shared().shut_down();
     })
 }
 
@@ -76,7 +76,7 @@ fn each<Q: Waits>(
 /// Completes a key, and forgets its failures.
 pub fn finish<Q: Waits>(guard: Keys<'_, Q>) -> u32 {
     let key = *guard;
-    guard.success().unwrap();
+    guard.success();
     key
 }
 
@@ -115,8 +115,8 @@ const WHILE_MAX: u32 = 16;
 ///
 /// If that is not so.
 #[track_caller]
-pub fn is_at_rest<H: Host>(queue: &Shared<H>) {
-    queue.lock().with(|state| {
+pub fn is_at_rest<Q: AsShared>(queue: &Q) {
+    queue.as_shared().lock().with(|state| {
         let queue = state.queue();
         queue.assert_valid();
         assert_eq!((queue.total(), queue.asleep()), (0, 0));

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::task::{self, Context, Wake};
 use std::time::Duration;
 
-use requeue_std::core::binding::{self, Host, Lock};
+use requeue_std::QueueClock;
+use requeue_std::binding::{self, AsShared, Host, Lock};
 use requeue_std::core::{
     Action, Batch, Drained, Exponential, Groups, Growable, Guard, Instant, KeyState, Leftover,
-    Policy, Queue, RandomState, RateLimiter, Reporter, Storage, WaitError, Workers,
+    Policy, Producer, Queue, RandomState, RateLimiter, Reporter, Storage, WaitError, Workers,
 };
-use requeue_std::{QueueClock, ThreadHost};
-use requeue_tokio::TaskHost;
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
@@ -21,16 +20,18 @@ use crate::bounded::Bounded;
 use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
-pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
-    /// The types that it is made of.
-    type Host: Host<Key = u32, Storage = Self::Stored>;
+pub trait Waits:
+    AsShared<Host: Host<Key = u32, Storage = Self::Stored>>
+    + Producer<u32>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
     /// Where it keeps its keys.
     type Stored: Stored;
     /// How a guard holds it.
     type Handle<'q>: Deref<Target = Shared<Self>>;
-    /// An instant of its clock, as it takes one.
-    type Deadline: Copy + Send + 'static;
-
     /// What runs its workers.
     const NAME: &'static str;
 
@@ -46,24 +47,37 @@ pub trait Waits: Clone + Send + Sync + Deref<Target = Shared<Self>> + 'static {
     /// Moves the time, which stands still otherwise.
     fn advance(by: Duration);
 
-    /// An instant of the future.
-    fn deadline(&self, after: Duration) -> Self::Deadline;
-
     /// The runtime's `get`.
-    fn get(&self) -> Option<Keys<'_, Self>>;
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn get(&self) -> Result<Keys<'_, Self>, WaitError>;
 
     /// The runtime's `get_deadline`.
     ///
     /// # Errors
     ///
     /// As there.
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError>;
+    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError>;
 
     /// The runtime's `get_many`.
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>>;
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError>;
 
     /// The runtime's `next`.
-    fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>>;
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn next<'q>(
+        &'q self,
+        guard: Keys<'q, Self>,
+        action: Action,
+    ) -> Result<Keys<'q, Self>, WaitError>;
 
     /// The runtime's `drain`.
     fn drain(&self) -> Drained;
@@ -147,11 +161,11 @@ impl Stored for Grouped {
 /// The state machine of a queue under test.
 type Machine<L, S> = Queue<u32, S, L, Reporter>;
 
-/// What the queue of a runtime dereferences to.
-pub type Shared<Q> = binding::Shared<<Q as Waits>::Host>;
+/// The queue of core in the queue of a runtime.
+pub type Shared<Q> = binding::Shared<<Q as AsShared>::Host>;
 
 /// An active key.
-pub type Keys<'q, Q> = Guard<<Q as Waits>::Host, <Q as Waits>::Handle<'q>>;
+pub type Keys<'q, Q> = Guard<<Q as AsShared>::Host, <Q as Waits>::Handle<'q>>;
 
 /// The queue for threads.
 pub type Threads = requeue_std::WorkQueue<u32, Exponential>;
@@ -175,10 +189,8 @@ impl<L: Limiter, S: Stored> Waits for requeue_std::WorkQueue<u32, L, S>
 where
     Machine<L, S>: Send,
 {
-    type Host = ThreadHost<u32, L, S>;
     type Stored = S;
     type Handle<'q> = &'q Shared<Self>;
-    type Deadline = requeue_std::core::Instant;
 
     const NAME: &'static str = "threads";
 
@@ -196,23 +208,23 @@ where
         QueueClock::advance(by);
     }
 
-    fn deadline(&self, after: Duration) -> Self::Deadline {
-        self.clock().now() + after
-    }
-
-    fn get(&self) -> Option<Keys<'_, Self>> {
+    fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
         self.get()
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
+    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
         self.get_deadline(deadline)
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
         self.get_many(max)
     }
 
-    fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>> {
+    fn next<'q>(
+        &'q self,
+        guard: Keys<'q, Self>,
+        action: Action,
+    ) -> Result<Keys<'q, Self>, WaitError> {
         self.next(guard, action)
     }
 
@@ -250,10 +262,8 @@ impl<L: Limiter, S: Stored> Waits for requeue_tokio::WorkQueue<u32, L, S>
 where
     Machine<L, S>: Send,
 {
-    type Host = TaskHost<u32, L, S>;
     type Stored = S;
     type Handle<'q> = Arc<Shared<Self>>;
-    type Deadline = tokio::time::Instant;
 
     const NAME: &'static str = "tasks";
 
@@ -275,48 +285,49 @@ where
         RUNTIME.with(|runtime| runtime.block_on(tokio::time::advance(by)));
     }
 
-    fn deadline(&self, after: Duration) -> Self::Deadline {
-        tokio::time::Instant::now() + after
-    }
-
-    fn get(&self) -> Option<Keys<'_, Self>> {
+    fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
         block_on(curious(self, self.get()))
     }
 
-    fn get_deadline(&self, deadline: Self::Deadline) -> Result<Keys<'_, Self>, WaitError> {
+    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
         block_on(curious(self, self.get_deadline(deadline)))
     }
 
-    fn get_many(&self, max: usize) -> Option<Batch<Self::Host, Self::Handle<'_>>> {
+    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
         block_on(curious(self, self.get_many(max)))
     }
 
-    fn next<'q>(&'q self, guard: Keys<'q, Self>, action: Action) -> Option<Keys<'q, Self>> {
+    fn next<'q>(
+        &'q self,
+        guard: Keys<'q, Self>,
+        action: Action,
+    ) -> Result<Keys<'q, Self>, WaitError> {
         block_on(curious(self, self.next(guard, action)))
     }
 
     fn drain(&self) -> Drained {
-        block_on(curious(self, (**self).drain()))
+        block_on(curious(self, self.drain()))
     }
 
     fn wait_idle(&self) {
-        block_on(curious(self, (**self).wait_idle()));
+        block_on(curious(self, self.wait_idle()));
     }
 
     fn wait_settled(&self) {
-        block_on(curious(self, (**self).wait_settled()));
+        block_on(curious(self, self.wait_settled()));
     }
 
     fn flush(&self, key: u32) {
         let queue = self.clone();
-        block_on(curious(self, async move { (*queue).flush(&key).await }));
+        block_on(curious(self, async move { queue.flush(&key).await }));
     }
 
     fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
         let queue = self.clone();
-        block_on(curious(self, async move {
-            (*queue).cancel_and_wait(&key).await
-        }))
+        block_on(curious(
+            self,
+            async move { queue.cancel_and_wait(&key).await },
+        ))
     }
 
     fn run(
@@ -362,7 +373,10 @@ where
     Machine<L, S>: Send,
 {
     fn wake(self: Arc<Self>) {
-        self.queue.lock().with(|state| state.queue().asleep());
+        self.queue
+            .as_shared()
+            .lock()
+            .with(|state| state.queue().asleep());
         self.task.wake_by_ref();
     }
 }

@@ -1,4 +1,4 @@
-use requeue_core::{Added, Drained};
+use requeue_core::{Added, Drained, Finished};
 
 use super::{Script, ms};
 use crate::subject::{Key, Subject};
@@ -38,11 +38,8 @@ pub(crate) fn a_run_goes_on_when_its_key_is_cancelled(script: &mut Script) {
     assert!(was.is_some_and(|was| was.active && was.dirty && was.due.is_some()));
     script.subject.assert_valid();
     script.advance(10);
-    assert_eq!(
-        script.subject.release(ticket),
-        Ok(()),
-        "its run had not ended"
-    );
+    let released = script.subject.release(ticket);
+    assert_eq!(released, Finished::Idle, "its run had not ended");
     script.nothing_to_get();
 
     script.add(1, Added::Ready);
@@ -138,7 +135,7 @@ pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
     script.advance(10);
     script.nothing_to_get();
     script.done(6);
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn a_drain_ends_when_the_last_key_is_cancelled(script: &mut Script) {

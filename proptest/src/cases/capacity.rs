@@ -19,7 +19,7 @@ pub(crate) fn a_cancelled_key_gives_its_room_back(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add_after(1, 10, Added::Delayed);
     assert!(script.subject.cancel_key(1).is_some());
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
     script.fill();
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     script.refused(new, Rejected::Full(new));
     let delayed = script.subject.add_after(new, ms(1));
     assert_eq!(delayed, Err(Rejected::Full(new)), "add_after {new}");
-    assert_eq!(script.subject.totals().held, usize::from(capacity));
+    assert_eq!(script.subject.stats().total, usize::from(capacity));
     script.done(1);
     script.add(new, Added::Ready);
 }

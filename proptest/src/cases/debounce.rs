@@ -1,4 +1,4 @@
-use requeue_core::{AddOptions, Added, Merge, Rejected};
+use requeue_core::{AddOptions, Added, Finished, Merge, Rejected};
 
 use super::{Script, ms};
 use crate::subject::Subject;
@@ -22,7 +22,7 @@ pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
     script.advance(1);
     let ticket = script.get(1);
     event(script, Added::Delayed);
-    assert_eq!(script.subject.release(ticket), Ok(()));
+    assert_eq!(script.subject.release(ticket), Finished::Idle);
     script.advance(99);
     script.nothing_to_get();
     script.advance(1);
@@ -132,7 +132,7 @@ fn merge(script: &mut Script, merge: Merge, millis: u64, expected: Added) {
 pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
     event(script, Added::Delayed);
     assert!(script.subject.cancel_key(1).is_some());
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
     script.advance(90);
     event(script, Added::Delayed);
     for _ in 0..2 {

@@ -17,5 +17,5 @@ pub(crate) fn delayed_keys_are_not_waited_for(script: &mut Script) {
     script.get(1);
     script.done(1);
     script.drained(&drain, Drained::Complete);
-    assert_eq!(script.subject.totals().delayed, 1);
+    assert_eq!(script.subject.stats().delayed, 1);
 }

@@ -36,7 +36,7 @@ pub(crate) fn all_delays_end_in_their_order(script: &mut Script) {
     for _ in 0..2 {
         script.subject.expedite_all();
         script.subject.assert_valid();
-        assert_eq!(script.subject.totals().delayed, 0);
+        assert_eq!(script.subject.stats().delayed, 0);
     }
     for key in [2, 4, 3, 1] {
         script.get(key);

@@ -18,15 +18,15 @@ pub(crate) fn a_run_that_succeeded_forgets(script: &mut Script) {
     let ticket = script.get(1);
     let again = Action::RequeueAfter(ms(5));
     let finished = script.subject.finish(ticket, again);
-    assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+    assert_eq!(finished, Finished::Delayed(ms(5)));
     script.failures(1, 0);
 
     script.fail(1, 1);
     script.advance(5);
     let ticket = script.get(1);
     let finished = script.subject.finish(ticket, Action::Success);
-    assert_eq!(finished, Ok(Finished::Idle));
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(finished, Finished::Idle);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn forgetting_leaves_the_delay(script: &mut Script) {

@@ -98,8 +98,8 @@ pub(crate) fn a_rate_is_charged_when_a_key_is_handed_out(script: &mut Script) {
     script.add(3, Added::Coalesced);
     script.get(3);
     script.nothing_to_get();
-    let totals = script.subject.totals();
-    let wait = totals
+    let stats = script.subject.stats();
+    let wait = stats
         .next_deadline
         .map(|due| due.saturating_since(script.subject.now()));
     assert_eq!(wait, Some(super::ms(10)));

@@ -37,5 +37,5 @@ pub(crate) fn an_active_key_is_no_leftover(script: &mut Script) {
     script.done(1);
     let left = script.subject.take_ready();
     assert_eq!(left.map(|left| left.key), Some(1), "it was dirty");
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }

@@ -51,7 +51,7 @@ pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
         script.add(1, Added::Ready);
         let ticket = script.get(1);
         let finished = script.subject.finish(ticket, Action::Retry);
-        assert_eq!(finished, Ok(Finished::Delayed(ms(delay))));
+        assert_eq!(finished, Finished::Delayed(ms(delay)));
         script.failures(1, failures);
         script.advance(delay);
         script.get(1);
@@ -64,7 +64,7 @@ pub(crate) fn a_run_that_is_put_off_is_not_charged(script: &mut Script) {
     script.advance(1);
     let ticket = script.get(1);
     let finished = script.subject.finish(ticket, Action::Snooze(ms(7)));
-    assert_eq!(finished, Ok(Finished::Delayed(ms(7))));
+    assert_eq!(finished, Finished::Delayed(ms(7)));
     script.failures(1, 1);
     script.advance(6);
     script.nothing_to_get();

@@ -7,7 +7,7 @@ pub(crate) fn a_panic_under_the_lock_does_not_poison_it(script: &mut Script) {
     script.subject.panic_under_lock();
     // This takes the lock and nothing else. An add wakes all calls if it panics, which would be a
     // second panic while the first unwinds, and end the process without a report.
-    script.subject.totals();
+    script.subject.stats();
     script.add(1, Added::Ready);
     script.get(1);
     script.subject.panic_under_lock();

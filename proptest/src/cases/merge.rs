@@ -77,7 +77,7 @@ pub(crate) fn the_new_deadline_counts(script: &mut Script) {
     };
     let scheduled = script.subject.add_with(1, never);
     assert_eq!(scheduled.map(|scheduled| scheduled.added), Ok(Added::Later));
-    assert_eq!(script.subject.totals().next_deadline, None);
+    assert_eq!(script.subject.stats().next_deadline, None);
     script.advance(10);
     script.nothing_to_get();
     add(script, 1, Merge::Replace, Some(10), Added::Sooner);

@@ -9,7 +9,7 @@ pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
         script.subject.panic_at_work();
         script.subject.assert_valid();
         script.failures(1, failures);
-        assert_eq!(script.subject.totals().active, 0, "no worker has it");
+        assert_eq!(script.subject.stats().active, 0, "no worker has it");
         script.advance(delay - 1);
         script.nothing_to_get();
         script.advance(1);

@@ -29,7 +29,7 @@ pub(crate) fn runs_end_while_the_queue_is_paused(script: &mut Script) {
     let ticket = script.get(1);
     script.subject.pause();
     let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(5)));
-    assert_eq!(finished, Ok(Finished::Delayed(ms(5))));
+    assert_eq!(finished, Finished::Delayed(ms(5)));
     script.advance(5);
     script.nothing_to_get();
     script.subject.resume();

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected, Stats,
+    Why,
 };
 
 use crate::Figures;
 use crate::histories::write_timeline;
 use crate::subject::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, NewSubject,
-    PolicySpec, Scheduled, Setup, Subject, Ticket, Totals, Turn,
+    PolicySpec, Scheduled, Setup, Subject, Ticket, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -146,9 +147,9 @@ impl Subject for Recorder {
         debug: next(ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
         nothing: leave(getter: &mut Getter);
         debug: release_key(key: Key) -> Result<(), NotActive>;
-        debug: release(ticket: Ticket) -> Result<(), NotActive>;
-        debug: finish_many(tickets: Vec<Ticket>, how: Action) -> Result<(), NotActive>;
-        debug: finish(ticket: Ticket, how: Action) -> Result<Finished, NotActive>;
+        debug: release(ticket: Ticket) -> Finished;
+        debug: finish_many(tickets: Vec<Ticket>, how: Action) -> usize;
+        debug: finish(ticket: Ticket, how: Action) -> Finished;
         nothing: shut_down();
         debug: begin_drain() -> Drain;
         debug: drained(drain: &Drain) -> Drained;
@@ -159,7 +160,8 @@ impl Subject for Recorder {
         debug: state(key: Key) -> Option<Known>;
         debug: contains(key: Key) -> bool;
         debug: failures(key: Key) -> u32;
-        debug: totals() -> Totals;
+        debug: why(key: Key) -> Why;
+        debug: stats() -> Stats;
         debug: is_shutting_down() -> bool;
         nothing: advance(by: Duration);
     }

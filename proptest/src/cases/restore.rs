@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use requeue_core::{Added, Rejected};
+use requeue_core::{Added, Finished, Rejected};
 
 use super::{Script, ms};
 use crate::subject::{Key, Left, Subject};
@@ -27,7 +27,7 @@ pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.add(4, Added::Ready);
     let key = script.get(2);
-    assert_eq!(script.subject.release(key), Ok(()));
+    assert_eq!(script.subject.release(key), Finished::Idle);
     script.add(2, Added::Ready);
     let never = script.subject.add_after(3, Duration::MAX);
     assert_eq!(never, Ok(Added::Delayed));
@@ -51,11 +51,7 @@ pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
     script.get(4);
     let ticket = script.get(2);
     let retried = script.subject.finish(ticket, requeue_core::Action::Retry);
-    assert_eq!(
-        retried,
-        Ok(requeue_core::Finished::Delayed(ms(4))),
-        "its third failure"
-    );
+    assert_eq!(retried, Finished::Delayed(ms(4)), "its third failure");
     script.advance(14);
     script.get(2);
     script.nothing_to_get();
@@ -75,7 +71,7 @@ pub(crate) fn a_key_that_is_there_takes_the_sooner_time_and_the_larger_count(scr
     script.failures(1, 2);
     restore(script, left(1, 9, 0), Added::Delayed);
     restore(script, left(1, 7, 3), Added::Sooner);
-    assert_eq!(script.subject.release(ticket), Ok(()));
+    assert_eq!(script.subject.release(ticket), Finished::Ready);
     script.get(1);
     script.failures(1, 3);
 

@@ -1,4 +1,4 @@
-use requeue_core::Added;
+use requeue_core::{Added, Stats};
 
 use super::{Script, ms};
 use crate::subject::{Key, Known, Subject};
@@ -39,6 +39,38 @@ pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
     snapshot(script, &[1, 3, 4]);
     script.subject.shut_down();
     snapshot(script, &[1, 3, 4]);
+}
+
+pub(crate) fn the_counts_are_those_of_the_snapshot(script: &mut Script) {
+    script.add(1, Added::Ready);
+    script.get(1);
+    script.add(1, Added::Dirty);
+    script.add(2, Added::Ready);
+    script.add_after(2, 30, Added::Delayed);
+    script.fail(3, 1);
+    script.fail(4, 1);
+    assert!(script.subject.cancel_key(4).is_some());
+    let known = snapshot(script, &[1, 2, 3, 4]);
+    let count = |is: fn(&Known) -> bool| known.iter().filter(|known| is(known)).count();
+    let mut expected = Stats::default();
+    expected.total = 4;
+    expected.ready = count(|known| known.ready);
+    expected.active = count(|known| known.active);
+    expected.dirty = count(|known| known.dirty);
+    expected.delayed = count(|known| known.due.is_some());
+    expected.failure_records = 1;
+    expected.max_keys = script.subject.capacity();
+    expected.next_deadline = Some(script.subject.now() + ms(1));
+    assert_eq!(script.subject.stats(), expected);
+
+    script.subject.pause();
+    expected.paused = true;
+    expected.next_deadline = None;
+    assert_eq!(script.subject.stats(), expected);
+    script.subject.shut_down();
+    expected.paused = false;
+    expected.shutting_down = true;
+    assert_eq!(script.subject.stats(), expected);
 }
 
 pub(crate) fn a_key_that_is_due_is_seen_ready(script: &mut Script) {

@@ -1,5 +1,5 @@
 use requeue_core::binding::Getter;
-use requeue_core::{Action, Added, NotActive};
+use requeue_core::{Action, Added, Finished, NotActive};
 
 use super::Script;
 use crate::subject::Subject;
@@ -10,10 +10,10 @@ pub(crate) fn a_run_is_completed_once(script: &mut Script) {
     script.done(1);
     assert_eq!(script.subject.release_key(1), Err(NotActive));
     let retried = script.subject.finish(ticket, Action::Retry);
-    assert_eq!(retried, Err(NotActive));
+    assert_eq!(retried, Finished::Stale);
     script.subject.assert_valid();
     script.failures(1, 0);
-    assert_eq!(script.subject.totals().held, 0);
+    assert_eq!(script.subject.stats().total, 0);
 }
 
 pub(crate) fn a_stale_ticket_does_not_touch_the_next_run(script: &mut Script) {
@@ -25,7 +25,7 @@ pub(crate) fn a_stale_ticket_does_not_touch_the_next_run(script: &mut Script) {
     let turn = script
         .subject
         .next(stale, Action::Success, &mut Getter::default());
-    assert_eq!(turn.0, Err(NotActive));
-    assert_eq!(script.subject.totals().active, 1);
-    assert_eq!(script.subject.release(current), Ok(()));
+    assert_eq!(turn.0, Finished::Stale);
+    assert_eq!(script.subject.stats().active, 1);
+    assert_eq!(script.subject.release(current), Finished::Idle);
 }

@@ -6,7 +6,7 @@ use requeue_core::Action;
 use requeue_core::binding::{Getter, Next};
 
 use super::Step;
-use super::pair::{Outcome, Pair, Sleeper, same};
+use super::pair::{Outcome, Pair, Sleeper, same, see_as};
 use crate::subject::{Handed, Subject, Ticket};
 
 const NO_KEY: &str = "no key";
@@ -33,6 +33,7 @@ impl Pair {
             | Step::Pause
             | Step::Resume
             | Step::Snapshot
+            | Step::Why(_)
             | Step::Order(_)
             | Step::AgeAfter(_)
             | Step::LimitKeys(_)
@@ -53,6 +54,7 @@ impl Pair {
                 done()
             }
             Step::Snapshot => both(subject.snapshot(), model.snapshot()),
+            Step::Why(key) => both(subject.why(key), see_as(subject, model.why(key))),
             Step::Pause => {
                 subject.pause();
                 model.pause();
@@ -122,7 +124,7 @@ impl Pair {
                 Ok(Some(format!("it is {}", model.now())))
             }
             Step::AdvanceToDeadline => {
-                let Some(due) = model.totals().next_deadline else {
+                let Some(due) = model.next_deadline() else {
                     return Ok(None);
                 };
                 let by = due.saturating_since(model.now());

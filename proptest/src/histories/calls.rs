@@ -74,7 +74,7 @@ impl Pair {
     fn complete_first(&mut self, action: Action) {
         if let Some(handed) = self.model.try_get() {
             // The run has just begun.
-            let _ = self.model.finish(handed.ticket, action);
+            self.model.finish(handed.ticket, action);
         }
     }
 

@@ -81,7 +81,7 @@ type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history. A failure shrinks towards the first: new kinds go
 /// last, or histories that fail become longer.
-const BUSY: [Kind; 39] = [
+const BUSY: [Kind; 40] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -128,6 +128,7 @@ const BUSY: [Kind; 39] = [
         Step::AgeAfter((a % 4 > 0).then_some(delay(b, u)))
     }),
     (2, |a, _, _| Step::LimitKeys(room(a))),
+    (2, |a, _, _| Step::Why(key(a))),
 ];
 const ALWAYS: usize = 2;
 
@@ -230,7 +231,8 @@ fn left(byte: u8, after: u8, unit: Duration) -> Left {
 fn action(byte: u8, unit: Duration) -> Action {
     match byte % 8 {
         0..3 => Action::Release,
-        3..5 => Action::Success,
+        3 => Action::Success,
+        4 => Action::GiveUp,
         5 => Action::Retry,
         6 => Action::Snooze(delay(byte, unit)),
         _ => Action::RequeueAfter(delay(byte, unit)),

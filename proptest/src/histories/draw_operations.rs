@@ -125,6 +125,7 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         1 => Just(Step::ExpediteAll),
         1 => (0..=keys).prop_map(Step::RetainBelow),
         1 => Just(Step::Snapshot),
+        4 => key().prop_map(Step::Why),
         1 => Just(Step::Pause),
         2 => Just(Step::Resume),
         4 => order().prop_map(Step::Order),
@@ -259,6 +260,7 @@ fn action() -> impl Strategy<Value = Action> {
         Just(Action::Success),
         delay().prop_map(Action::RequeueAfter),
         Just(Action::Retry),
+        Just(Action::GiveUp),
         delay().prop_map(Action::Snooze),
     ]
 }

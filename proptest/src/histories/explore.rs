@@ -189,7 +189,7 @@ impl State {
     fn of(pair: &mut Pair) -> Self {
         let now = pair.model.now();
         let left = |due: Option<Instant>| due.map(|due| due.saturating_since(now));
-        let totals = pair.subject.totals();
+        let stats = pair.subject.stats();
         let tickets = pair.tickets.iter().filter_map(|(_, ticket)| match ticket {
             Ticket::Numbered(run) => Some((run.key, pair.model.key_of(*run).is_some())),
             Ticket::Core(_) => None,
@@ -199,10 +199,10 @@ impl State {
             tickets: tickets.collect(),
             sleepers: sleepers.map(|it| (left(it.until), it.max)).collect(),
             queue: (
-                totals.active,
-                totals.delayed,
-                totals.held,
-                left(totals.next_deadline),
+                stats.active,
+                stats.delayed,
+                stats.total,
+                left(stats.next_deadline),
             ),
             woken: pair.woken,
             failures: pair.most_failures(),

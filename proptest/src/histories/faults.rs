@@ -59,7 +59,7 @@ impl Pair {
 
     /// Not every call comes to rest.
     pub(super) fn no_rest(&self) -> Fault {
-        let deadline = self.model.clone().totals().next_deadline;
+        let deadline = self.model.next_deadline();
         let deadline = deadline.map_or(String::new(), |due| format!(", and a key is due at {due}"));
         let what = "a call with nothing to do does not sleep, or none watches the clock";
         Fault {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::Instant;
 use requeue_core::binding::{Getter, Wake};
+use requeue_core::{Instant, Why};
 
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks, Step};
@@ -23,7 +23,7 @@ pub(super) struct Pair {
     /// Waits for the drain, each as the queue and as the model know it.
     pub(super) drains: Vec<(Drain, Drain)>,
     /// Keys are `1..=keys`.
-    keys: Key,
+    pub(super) keys: Key,
     /// A sleeper was woken, and none has come back since.
     pub(super) woken: bool,
     /// Calls that have begun and not ended, in the order in which they began.
@@ -114,6 +114,7 @@ impl Pair {
         self.see_deadlines_come()?;
         if looks != Looks::Never {
             self.look_in_the_end()?;
+            self.see_reasons_hold()?;
         }
         self.compare(&Step::ShutDown, Looks::Never)?;
         self.settle("in the end all settles")?;
@@ -122,7 +123,7 @@ impl Pair {
     }
 
     /// A step that does not wait.
-    fn compare(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
+    pub(super) fn compare(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
         let drains = self.pending_drains();
         match self.apply(step) {
             Ok(Some(outcome)) => self.timeline.push(format!("{step:?}: {outcome}")),
@@ -131,6 +132,10 @@ impl Pair {
         }
         self.check_wakes(step, drains)
             .map_err(|wrong| self.failure(wrong))?;
+        if self.abilities.due_keys_max.is_some() {
+            same("stats", self.subject.stats(), self.model.stats())
+                .map_err(|wrong| self.failure(wrong))?;
+        }
         self.subject.assert_valid();
         self.model.assert_valid();
         if looks == Looks::Always && !step.passes_time() {
@@ -142,7 +147,7 @@ impl Pair {
 
     /// Every call that waits for a key gets one while there are deadlines that come.
     fn see_deadlines_come(&mut self) -> Result<(), Failure> {
-        while self.getters() > 0 && self.model.totals().next_deadline.is_some() {
+        while self.getters() > 0 && self.model.next_deadline().is_some() {
             self.compare(&Step::AdvanceToDeadline, Looks::Never)?;
             self.settle("in the end all settles")?;
         }
@@ -199,13 +204,15 @@ impl Pair {
             same("state", (key, subject.state(key)), (key, model.state(key)))?;
             let contains = (key, subject.contains(key));
             same("contains", contains, (key, model.contains(key)))?;
+            let why = (key, subject.why(key));
+            same("why", why, (key, see_as(subject, model.why(key))))?;
             let failures = (key, subject.failures(key));
             same("num_requeues", failures, (key, model.failures(key)))?;
             let group = group_of(&key);
             let figures = (group, subject.group(group));
             same("group", figures, (group, model.group(group)))?;
         }
-        same("totals", subject.totals(), model.totals())?;
+        same("stats", subject.stats(), model.stats())?;
         let closed = subject.is_shutting_down();
         same("shutting_down", closed, model.is_shutting_down())?;
         same("paused", subject.is_paused(), model.is_paused())?;
@@ -229,6 +236,17 @@ impl Pair {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// What the model says, as a queue without metrics says it, which keeps no times.
+pub(super) fn see_as(subject: &mut Box<dyn Subject>, why: Why) -> Why {
+    match why {
+        Why::Running { again, .. } if subject.figures().is_none() => {
+            let since = None;
+            Why::Running { since, again }
+        }
+        why => why,
     }
 }
 

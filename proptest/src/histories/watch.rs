@@ -61,7 +61,7 @@ impl Pair {
             return Err(format!("a key is ready, {asleep} sleep, and none is woken"));
         }
         // A deadline that has passed has made a key ready: one who comes now is in time.
-        let due = model.totals().next_deadline;
+        let due = model.next_deadline();
         match due.map(|due| due.max(model.now())) {
             Some(due) if !a_getter_comes(due) => Err(format!(
                 "a key is due at {due}, {asleep} sleep, and none watches"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, AddOptions, Finished, NotActive, Rejected};
+use requeue_core::{Action, AddOptions, Finished, Rejected};
 
 use super::{Model, Waiting, remove};
 use crate::subject::{Displaced, Key, Left, NumberedRun};
@@ -14,18 +14,14 @@ impl Model {
 
     /// Done, and what a caller of client-go would write around it. A key that wants to come back
     /// after shutdown is kept among the waiting, unless it will be worked on in any case.
-    pub(super) fn complete_run(
-        &mut self,
-        ticket: NumberedRun,
-        action: Action,
-    ) -> Result<Finished, NotActive> {
+    pub(super) fn complete_run(&mut self, ticket: NumberedRun, action: Action) -> Finished {
         if !self.is_current(ticket) {
-            return Err(NotActive);
+            return Finished::Stale;
         }
         let key = ticket.key;
         self.arrive_at(key);
         let delay = match action {
-            Action::Success => {
+            Action::Success | Action::GiveUp => {
                 self.forget_key(key);
                 None
             }
@@ -42,6 +38,9 @@ impl Model {
             let level = self.running_level(key);
             if !self.is_shutting_down {
                 self.retry_at(key, due, level);
+                if action == Action::Retry {
+                    self.note_backoff(key, due);
+                }
             } else if !self.dirty.contains(&key) {
                 self.schedule(key, due, level);
             }
@@ -56,12 +55,12 @@ impl Model {
         let is_held = was_dirty && !ready;
         let delay = delay.map(|delay| delay.max(left));
         let delay = if is_held { Some(left) } else { delay };
-        Ok(match delay {
+        match delay {
             _ if ready => Finished::Ready,
             None => Finished::Idle,
             Some(delay) if self.is_shutting_down => Finished::Leftover(delay),
             Some(delay) => Finished::Delayed(delay),
-        })
+        }
     }
 
     /// What is left over after shutdown: client-go drops it.

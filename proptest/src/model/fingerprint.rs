@@ -21,8 +21,8 @@ pub struct Fingerprint {
     dirty: Vec<(Key, u8)>,
     processing: Vec<(Key, u8)>,
     cancelled: Vec<Key>,
-    /// And whether they are due: after shutdown the deadline does not say.
-    waiting: Vec<(Key, Instant, u8, bool)>,
+    /// And whether they back off, and are due: after shutdown the deadline does not say.
+    waiting: Vec<(Key, Instant, u8, bool, bool)>,
     failures: Vec<(Key, Memory)>,
     /// And when each began; how long ago if times are relative.
     bursts: Vec<(Key, Instant)>,
@@ -39,8 +39,8 @@ impl Hash for Fingerprint {
         self.queue.hash(state);
         self.dirty.hash(state);
         self.processing.hash(state);
-        for (key, due, level, is_due) in &self.waiting {
-            (key, due.as_nanos(), level, is_due).hash(state);
+        for (key, due, level, backs_off, is_due) in &self.waiting {
+            (key, due.as_nanos(), level, backs_off, is_due).hash(state);
         }
         self.failures.len().hash(state);
         self.is_shutting_down.hash(state);
@@ -150,7 +150,10 @@ impl Model {
             cancelled,
             waiting: waiting
                 .iter()
-                .map(|entry| (entry.key, entry.due, entry.level, self.is_due(entry)))
+                .map(|entry| {
+                    let is_due = self.is_due(entry);
+                    (entry.key, entry.due, entry.level, entry.backs_off, is_due)
+                })
                 .collect(),
             failures,
             bursts: self.present_bursts(),

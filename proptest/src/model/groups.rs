@@ -1,8 +1,8 @@
 //! Groups: whose turn it is, in lists.
 
-use requeue_core::{Instant, RateLimiter, TokenBucket};
+use requeue_core::{Instant, RateLimiter, TokenBucket, Why};
 
-use super::Model;
+use super::{Model, is_after};
 use crate::subject::{Cap, GroupFigures, GroupOrder, Key, Rate, group_of};
 
 /// The groups of a queue that has them.
@@ -144,6 +144,22 @@ impl Model {
             blocked: paused || active >= most || (rests && ready > 0),
             paused,
         })
+    }
+
+    /// Why a group may not start a run.
+    pub(super) fn why_blocked(&self, group: u8) -> Option<Why> {
+        let turns = self.groups.as_ref()?;
+        if turns.paused.contains(&group) && !self.is_shutting_down {
+            return Some(Why::GroupPaused);
+        }
+        let active = self.processing.iter().filter(|key| group_of(key) == group);
+        let most = turns.cap_of(group).most_active();
+        if active.count() >= most.max(usize::from(self.is_shutting_down)) {
+            return Some(Why::GroupAtLimit);
+        }
+        let mut resting = turns.resting.iter();
+        let (_, until) = *resting.find(|(name, _)| *name == group)?;
+        is_after(until, self.now).then_some(Why::GroupNoToken { until })
     }
 
     /// Notices whether a group may start a run.

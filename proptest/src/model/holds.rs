@@ -87,6 +87,7 @@ impl Model {
         if let Some(entry) = self.waiting.iter_mut().find(|entry| entry.key == key) {
             entry.due = due;
             entry.number = number;
+            entry.backs_off = false;
         }
     }
 

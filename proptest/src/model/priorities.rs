@@ -35,7 +35,8 @@ impl Model {
             Merge::Once => self.expedite(key, due, level),
             rule => self.merge(key, rule, due, level),
         };
-        if options.rate_limited {
+        if let Some(limit) = limit {
+            self.note_backoff(key, self.now + limit);
             added = self.hold_back(key, added);
         }
         let delay = delay.unwrap_or_default();

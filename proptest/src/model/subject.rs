@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected, Stats,
+    Why,
 };
 
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, Scheduled,
-    Setup, Subject, Ticket, Totals, Turn,
+    Setup, Subject, Ticket, Turn,
 };
 
 impl Subject for Model {
@@ -168,7 +169,7 @@ impl Subject for Model {
             Some(handed) => Next::Work(handed),
             None if self.is_over() => Next::Closed,
             None => Next::Wait {
-                until: self.totals().next_deadline,
+                until: self.next_deadline(),
             },
         }
     }
@@ -194,27 +195,28 @@ impl Subject for Model {
         self.done_by_name(key)
     }
 
-    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.finish(ticket, Action::Release).map(|_| ())
+    fn release(&mut self, ticket: Ticket) -> Finished {
+        self.finish(ticket, Action::Release)
     }
 
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
-        let mut outcome = Ok(());
-        for ticket in tickets {
-            let finished = self.finish(ticket, action);
-            outcome = outcome.and(finished.map(|_| ()));
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
+        let ends = tickets
+            .into_iter()
+            .map(|ticket| self.finish(ticket, action));
+        ends.filter(|end| *end == Finished::Stale).count()
+    }
+
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
+        match ticket.numbered() {
+            Some(ticket) => self.complete_run(ticket, action),
+            None => Finished::Stale,
         }
-        outcome
-    }
-
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        self.complete_run(ticket.numbered()?, action)
     }
 
     fn panic_at_work(&mut self) -> bool {
         if let Some(handed) = self.try_get() {
             let given_back = self.finish(handed.ticket, Action::Retry);
-            debug_assert!(given_back.is_ok(), "{given_back:?}");
+            debug_assert_ne!(given_back, Finished::Stale);
         }
         true
     }
@@ -268,19 +270,24 @@ impl Subject for Model {
         self.failures_of(key)
     }
 
-    fn totals(&mut self) -> Totals {
-        let first = self.first_waiting();
-        let due = first
-            .filter(|_| !self.is_shutting_down)
-            .map(|entry| entry.due);
-        let due = [due, self.start_due(), self.group_deadline()];
-        let due = due.into_iter().flatten().min();
-        Totals {
-            active: self.processing.len(),
-            delayed: self.waiting.len(),
-            held: self.held(),
-            next_deadline: due.filter(|due| !self.paused && !due.is_never()),
-        }
+    fn why(&mut self, key: Key) -> Why {
+        self.arrive_at(key);
+        self.reason(key)
+    }
+
+    fn stats(&mut self) -> Stats {
+        let mut stats = Stats::default();
+        stats.total = self.held();
+        stats.ready = self.queue.len();
+        stats.active = self.processing.len();
+        stats.dirty = self.dirty_len();
+        stats.delayed = self.waiting.len();
+        stats.failure_records = self.records.len();
+        stats.max_keys = self.capacity;
+        stats.next_deadline = self.next_deadline();
+        stats.paused = self.paused;
+        stats.shutting_down = self.is_shutting_down;
+        stats
     }
 
     fn is_shutting_down(&mut self) -> bool {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake, Work};
 use requeue_core::{
-    Action, AddOptions, Finished, Instant, Leftover, Metrics, NotActive, Queue, RateLimiter,
-    Rejected, Scheduled, Storage,
+    Action, AddOptions, Finished, Instant, Leftover, Metrics, Queue, RateLimiter, Rejected,
+    Scheduled, Storage,
 };
 
 /// A queue that a [`Simulation`](super::Simulation) can drive: core's [`Queue`], whatever its
@@ -27,13 +27,7 @@ pub trait Driven<K>: Any {
     /// A worker goes, and may have slept before.
     fn leave(&mut self, getter: &mut Getter);
     /// Completes the run of a key, and says what becomes of it.
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        key: &K,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive>;
+    fn finish(&mut self, ticket: Ticket, key: &K, action: Action, now: Instant) -> Finished;
     /// The deadline that a key waits for, active or not.
     fn due(&mut self, key: &K, now: Instant) -> Option<Instant>;
     /// Takes no more keys, and lets those that are ready be worked on.
@@ -115,13 +109,7 @@ where
         self.at(Instant::EPOCH).leave(getter);
     }
 
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        _key: &K,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, _key: &K, action: Action, now: Instant) -> Finished {
         self.at(now).finish(ticket, action)
     }
 

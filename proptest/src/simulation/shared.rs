@@ -7,9 +7,7 @@ use std::fmt::Debug;
 use std::task::Waker;
 
 use requeue_core::binding::{Getter, Next, Runs, Ticket, Wake};
-use requeue_core::{
-    Action, AddOptions, Added, Finished, Instant, Leftover, NotActive, Rejected, Scheduled,
-};
+use requeue_core::{Action, AddOptions, Added, Finished, Instant, Leftover, Rejected, Scheduled};
 
 use super::choices::{Choice, Choices, Point, Site};
 use super::driven::{Driven, Taken};
@@ -186,22 +184,17 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         self.act(|queue| queue.leave(getter));
     }
 
-    pub(super) fn finish(
-        &self,
-        ticket: Ticket,
-        key: &K,
-        action: Action,
-    ) -> Result<Finished, NotActive> {
+    pub(super) fn finish(&self, ticket: Ticket, key: &K, action: Action) -> Finished {
         let now = self.now();
         let finished = self.act(|queue| queue.finish(ticket, key, action, now));
         let mut ledger = self.ledger.borrow_mut();
         ledger.ends(key);
         match (action, finished) {
             (Action::RequeueAfter(delay) | Action::Snooze(delay), _)
-            | (Action::Retry, Ok(Finished::Delayed(delay) | Finished::Leftover(delay))) => {
+            | (Action::Retry, Finished::Delayed(delay) | Finished::Leftover(delay)) => {
                 ledger.added(key, now + delay, now);
             }
-            (Action::Retry, Ok(Finished::Ready)) => {
+            (Action::Retry, Finished::Ready) => {
                 ledger.added(key, now, now);
                 // The limiter's delay is not reported of a key that was added during its run.
                 if let Some(due) = self.act(|queue| queue.due(key, now)) {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, GroupState, Growable,
-    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected,
-    Storage, Sweep,
+    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Queue, RandomState, Rejected, Stats,
+    Storage, Sweep, Why,
 };
 
 use super::{
     Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known, Left,
-    Scheduled, Setup, Subject, Ticket, Totals, Turn, in_order, map_next, refused,
+    Scheduled, Setup, Subject, Ticket, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -214,7 +214,7 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.queue.max_keys()
+        self.queue.stats().max_keys
     }
 
     fn limit_keys(&mut self, keys: usize) {
@@ -421,8 +421,8 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
     }
 
     fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let Ok(ticket) = ticket.core() else {
-            return (Err(NotActive), self.get(getter));
+        let Some(ticket) = ticket.core() else {
+            return (Finished::Stale, self.get(getter));
         };
         let now = self.time_for(action);
         let mut session = self.queue.at(now);
@@ -442,22 +442,28 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         self.obey(value)
     }
 
-    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
+    fn release(&mut self, ticket: Ticket) -> Finished {
+        let Some(ticket) = ticket.core() else {
+            return Finished::Stale;
+        };
         let now = self.any_time();
-        let value = self.queue.at(now).release(ticket.core()?);
+        let value = self.queue.at(now).release(ticket);
         self.obey(value)
     }
 
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
         let now = self.time_for(action);
-        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
+        let tickets = tickets.into_iter().filter_map(Ticket::core);
         let value = self.queue.at(now).finish_many(tickets, action);
         self.obey(value)
     }
 
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
+        let Some(ticket) = ticket.core() else {
+            return Finished::Stale;
+        };
         let now = self.time_for(action);
-        let value = self.queue.at(now).finish(ticket.core()?, action);
+        let value = self.queue.at(now).finish(ticket, action);
         self.obey(value)
     }
 
@@ -518,13 +524,14 @@ impl<S: Home, M: Note, const MAX: usize> Subject for Direct<S, M, MAX> {
         self.queue.failures(&key)
     }
 
-    fn totals(&mut self) -> Totals {
-        Totals {
-            active: self.queue.active_len(),
-            delayed: self.queue.delayed_len(),
-            held: self.queue.total(),
-            next_deadline: self.queue.next_deadline(),
-        }
+    fn why(&mut self, key: Key) -> Why {
+        let now = self.any_time();
+        let value = self.queue.at(now).why(&key);
+        self.obey(value)
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.queue.stats()
     }
 
     fn is_shutting_down(&mut self) -> bool {

@@ -192,7 +192,7 @@ impl<S: Home> Drop for ThreadCalls<S> {
     fn drop(&mut self) {
         self.queue.shut_down();
         self.queue.clear();
-        while self.queue.active_len() > 0 && self.released < Key::MAX {
+        while self.queue.stats().active > 0 && self.released < Key::MAX {
             // Not every key is active.
             let _ = self.queue.release_key(&self.released);
             self.released += 1;

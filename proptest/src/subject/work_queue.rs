@@ -10,14 +10,14 @@ use requeue_core::binding::{
 };
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NoMetrics, NotActive,
-    Priorities, Rejected, Storage,
+    Priorities, Rejected, Stats, Storage, Why,
 };
 
 use super::direct::{Home, figures};
 use super::{
     Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupFigures, GroupOrder,
-    HandClock, Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Totals,
-    Turn, in_order, map_next, refused,
+    HandClock, Handed, Key, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Turn,
+    in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -139,7 +139,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.queue().max_keys()
+        self.with(|queue| queue.stats().max_keys)
     }
 
     fn limit_keys(&mut self, keys: usize) {
@@ -297,8 +297,8 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let Ok(ticket) = ticket.core() else {
-            return (Err(NotActive), self.get(getter));
+        let Some(ticket) = ticket.core() else {
+            return (Finished::Stale, self.get(getter));
         };
         let (finished, next) = self.queue().timed(true, |session| {
             (session.finish(ticket, action), session.poll_get(getter))
@@ -314,17 +314,20 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().release_key(&key)
     }
 
-    fn release(&mut self, ticket: Ticket) -> Result<(), NotActive> {
-        self.finish(ticket, Action::Release).map(|_| ())
+    fn release(&mut self, ticket: Ticket) -> Finished {
+        self.finish(ticket, Action::Release)
     }
 
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> Result<(), NotActive> {
-        let tickets = tickets.into_iter().filter_map(|ticket| ticket.core().ok());
+    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
+        let tickets = tickets.into_iter().filter_map(Ticket::core);
         self.queue().finish_many(tickets, action)
     }
 
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Result<Finished, NotActive> {
-        self.queue().finish(ticket.core()?, action)
+    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
+        match ticket.core() {
+            Some(ticket) => self.queue().finish(ticket, action),
+            None => Finished::Stale,
+        }
     }
 
     fn panic_at_work(&mut self) -> bool {
@@ -379,13 +382,12 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().failures(&key)
     }
 
-    fn totals(&mut self) -> Totals {
-        self.with(|queue| Totals {
-            active: queue.active_len(),
-            delayed: queue.delayed_len(),
-            held: queue.total(),
-            next_deadline: queue.next_deadline(),
-        })
+    fn why(&mut self, key: Key) -> Why {
+        self.queue().with(|session| session.why(&key))
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.with(|queue| queue.stats())
     }
 
     fn is_shutting_down(&mut self) -> bool {

@@ -67,6 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Action::Release),
         Just(Action::Success),
         Just(Action::Retry),
+        Just(Action::GiveUp),
         delay().prop_map(Action::Snooze),
     ];
     prop_oneof![
@@ -165,7 +166,8 @@ impl<'q, H: Host<Key = u8>> World<'q, H> {
     fn finish(&mut self, action: Action) {
         let guard = self.active.remove(0);
         let key = *guard;
-        match (guard.finish(action).unwrap(), action) {
+        match (guard.finish(action), action) {
+            (Finished::Stale, _) => panic!("the run of {key} had ended before"),
             (Finished::Delayed(delay), _) | (_, Action::Snooze(delay)) => {
                 self.owe(key, delay);
             }

@@ -118,14 +118,14 @@ macro_rules! bind {
             fn take(&self, find: Find<'_>) {
                 if let Some(guard) = self.try_get() {
                     find(guard.key());
-                    let _ = guard.finish(Action::Release);
+                    guard.finish(Action::Release);
                 }
             }
 
             fn take_in_time(&self, find: Find<'_>) {
                 if let Ok(guard) = $now!(self.get_timeout(Duration::ZERO)) {
                     find(guard.key());
-                    let _ = guard.success();
+                    guard.success();
                 }
             }
 
@@ -134,7 +134,7 @@ macro_rules! bind {
                 Keys::add(self, KEYS);
                 if let Ok(batch) = $now!(self.get_many(2)) {
                     batch.keys().for_each(find);
-                    let _ = batch.release();
+                    batch.release();
                 }
             }
 
@@ -148,14 +148,14 @@ macro_rules! bind {
                 Keys::add(self, key);
                 if let Ok(guard) = $now!(self.next(guard, Action::Release)) {
                     find(guard.key());
-                    let _ = guard.success();
+                    guard.success();
                 }
             }
 
             fn work(&self, find: Find<'_>) {
                 while let Ok(guard) = $now!(self.get()) {
                     find(guard.key());
-                    let _ = guard.success();
+                    guard.success();
                 }
             }
 

@@ -56,7 +56,7 @@ where
 
     // The caller that adds it gets it all the same.
     queue.add(1).unwrap();
-    queue.try_get().unwrap().release().unwrap();
+    queue.try_get().unwrap().release();
 
     queue.shut_down();
     let left = queue.take_delayed().unwrap();

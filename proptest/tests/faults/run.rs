@@ -144,7 +144,7 @@ impl World {
         queue.as_shared().look(|queue| {
             queue.assert_valid();
             let kept = usize::from(self.point.breaks_a_contract());
-            assert!(queue.active_len() <= kept, "{self:?}");
+            assert!(queue.stats().active <= kept, "{self:?}");
         });
     }
 

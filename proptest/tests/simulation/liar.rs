@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
-    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, NotActive, Queue,
-    Rejected, Scheduled,
+    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, Queue, Rejected,
+    Scheduled,
 };
 use requeue_proptest::simulation::{Driven, Taken};
 
@@ -115,13 +115,7 @@ impl Driven<u8> for Liar {
         Driven::leave(&mut self.queue, getter);
     }
 
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        key: &u8,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, key: &u8, action: Action, now: Instant) -> Finished {
         assert!(self.lie != Lie::Panics, "nothing is left");
         if self.twice_active.remove(key) {
             return self.twice.at(now).finish(ticket, action);

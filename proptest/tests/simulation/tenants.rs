@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::{
     Action, AddOptions, Exponential, Finished, GroupLimits, Groups, Growable, Instant, Leftover,
-    NoMetrics, NotActive, Queue, RandomState, Rejected, Scheduled,
+    NoMetrics, Queue, RandomState, Rejected, Scheduled,
 };
 use requeue_proptest::simulation::{CallFailed, Context, Driven, Keys, Taken, World};
 
@@ -181,13 +181,7 @@ impl Driven<Object> for Audited {
         self.audit();
     }
 
-    fn finish(
-        &mut self,
-        ticket: Ticket,
-        key: &Object,
-        action: Action,
-        now: Instant,
-    ) -> Result<Finished, NotActive> {
+    fn finish(&mut self, ticket: Ticket, key: &Object, action: Action, now: Instant) -> Finished {
         let finished = self.queue.at(now).finish(ticket, action);
         self.account(key.0).active -= 1;
         self.loses_wake = self.defect == Defect::WakesNoneAtTheEndOfARun;

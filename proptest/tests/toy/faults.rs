@@ -233,7 +233,7 @@ fn a_lock_that_is_poisoned_is_found() {
     let failure = failure_of::<Poisoned>("lock", "a_panic_under_the_lock_does_not_poison_it");
     let lines = "
   2. a panic while the lock is held
-  3. totals()
+  3. stats()
 called `Result::unwrap()` on an `Err` value: PoisonError";
     assert!(failure.contains(lines), "{failure}");
 }

@@ -19,7 +19,7 @@ fn a_hook_that_panics_keeps_no_other_from_being_called() {
         .on_event(|_, _| resume_unwind(Box::new("quietly")))
         .on_error(|_, _, _| resume_unwind(Box::new("quietly")))
         .on_give_up(|key, _| given_up.lock().unwrap().push(*key));
-    let left = queue.run(workers, |_| Err("down")).unwrap();
+    let left = queue.run(workers, |_| Err::<(), _>("down")).unwrap();
     assert!(left.is_empty());
     assert_eq!(*given_up.lock().unwrap(), [1]);
 }

@@ -62,7 +62,7 @@ fn a_panic_in_the_completion_of_a_batch_leaves_no_active_key() {
                 if is_dropped {
                     drop(batch);
                 } else {
-                    let _ = batch.release();
+                    batch.release();
                 }
             });
             worker.join()
@@ -101,7 +101,7 @@ fn a_panic_in_the_completion_that_ends_a_drain_is_no_lost_wake() {
                 thread::yield_now();
             }
             DROP_PANICS_AT.set(Some(1));
-            let _ = guard.release();
+            guard.release();
         });
         assert!(worker.join().is_err());
         assert_eq!(drain.join().unwrap(), Drained::Complete);

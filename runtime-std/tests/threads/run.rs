@@ -56,12 +56,12 @@ fn run_retries_gives_up_and_survives_panics() {
 fn a_key_that_is_retried_later_keeps_its_failures() {
     let (queue, clock) = queue();
     queue.add(1).unwrap();
-    let _ = queue.get().unwrap().retry();
+    queue.get().unwrap().retry();
     clock.advance(SECOND);
     queue
         .run(1, |_| {
             queue.shut_down();
-            Ok::<_, ()>(Action::Snooze(SECOND))
+            Action::Snooze(SECOND)
         })
         .unwrap();
     assert_eq!(queue.failures(&1), 1);
@@ -143,7 +143,7 @@ fn the_number_of_workers_changes_while_they_work() {
         for _ in 0..3 {
             let_end.send(()).unwrap();
         }
-        while queue.active_len() != 0 {
+        while queue.stats().active != 0 {
             thread::yield_now();
         }
         assert_eq!(queue.len(), 3);
@@ -170,11 +170,7 @@ fn a_run_without_workers_drains_when_it_is_shut_down() {
     queue.add_many([1, 2], |_| unreachable!());
     let workers = Workers::new(1).concurrency(&Concurrency::new(0));
     thread::scope(|scope| {
-        let run = scope.spawn(|| {
-            queue
-                .run(workers, |_| Ok::<_, ()>(Action::Success))
-                .unwrap()
-        });
+        let run = scope.spawn(|| queue.run(workers, |_| Action::Success).unwrap());
         // The supervisor sleeps.
         while clock.waiting() != 1 {
             thread::yield_now();
@@ -198,7 +194,7 @@ fn workers_come_back_after_numbers_in_a_row() {
                 let run = scope.spawn(|| {
                     queue.run(workers, |key| {
                         ran.send(*key).unwrap();
-                        Ok::<_, ()>(Action::Success)
+                        Action::Success
                     })
                 });
                 while clock.waiting() != 1 {
@@ -323,7 +319,7 @@ fn a_drain_takes_its_time_at_a_rate_of_runs() {
         let run = scope.spawn(|| {
             queue.run(3, |_| {
                 runs.fetch_add(1, Ordering::SeqCst);
-                Ok::<_, ()>(Action::Success)
+                Action::Success
             })
         });
         for done in [2, 3] {

@@ -103,10 +103,10 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
         while !queue.is_shutting_down() {
             thread::yield_now();
         }
-        guard.release().unwrap();
+        guard.release();
         // One key is still ready: client-go would report the drain as over.
         assert!(drains.iter().all(|drain| !drain.is_finished()));
-        queue.get().unwrap().success().unwrap();
+        queue.get().unwrap().success();
         for drain in drains {
             assert_eq!(drain.join().unwrap(), Drained::Complete);
         }
@@ -184,7 +184,7 @@ fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     assert!(at_its_time(&clock, || queue.wait_settled_timeout(hour)).is_err());
     assert!(at_its_time(&clock, || queue.flush_timeout(&1, hour)).is_err());
     assert!(clock.now() >= Instant::EPOCH + 3 * hour);
-    guard.success().unwrap();
+    guard.success();
     assert!(queue.flush_timeout(&1, Duration::ZERO).is_ok());
     assert!(queue.wait_settled_timeout(Duration::ZERO).is_ok());
     let added = queue.add_wait_with(2, AddOptions::new(), Duration::ZERO);
@@ -238,7 +238,7 @@ fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
                 thread::yield_now();
             }
             drain.thread().unpark();
-            guard.success().unwrap();
+            guard.success();
             assert_eq!(drain.join().unwrap(), Drained::Complete);
         });
     });
@@ -275,7 +275,7 @@ fn moving_the_clock_wakes_the_workers_of_a_run() {
             let run = scope.spawn(|| {
                 queue.run(2, |_| {
                     queue.shut_down();
-                    Ok::<_, ()>(Action::Success)
+                    Action::Success
                 })
             });
             // Two workers and the supervisor.

@@ -6,5 +6,5 @@ struct Node(String);
 fn main() {
     let queue: WorkQueue<Node> = WorkQueue::new();
     let _ = queue.get();
-    let _ = queue.run(4, |_| Ok::<_, ()>(Action::Success));
+    let _ = queue.run(4, |_| Action::Success);
 }

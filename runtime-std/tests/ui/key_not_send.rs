@@ -4,5 +4,5 @@ use requeue_std::{Action, WorkQueue};
 
 fn main() {
     let queue: WorkQueue<Rc<str>> = WorkQueue::new();
-    let _ = queue.run(4, |_| Ok::<_, ()>(Action::Success));
+    let _ = queue.run(4, |_| Action::Success);
 }

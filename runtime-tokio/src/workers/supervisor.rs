@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
-use requeue_core::{Action, Failure, Leftover, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::{
+    Action, Failure, IntoAction, Leftover, RateLimiter, RunContext, Storage, Workers,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;
@@ -39,7 +41,7 @@ where
     Shared<K, L, S>: Send + Sync,
     E: Send + 'static,
     F: Fn(K, RunContext) -> R + Send + Sync + 'static,
-    R: Future<Output = Result<Action, E>> + Send + 'static,
+    R: Future<Output: IntoAction<Error = E>> + Send + 'static,
 {
     /// Processes keys until the queue is shut down, by `shut_down_on` or otherwise, and drained.
     /// Returns what is left.
@@ -145,7 +147,11 @@ where
             workers: &self.workers,
             key: guard.key(),
         };
-        let run = async { (self.reconcile)(guard.key().clone(), begun.context()).await };
+        let run = async {
+            (self.reconcile)(guard.key().clone(), begun.context())
+                .await
+                .into_action()
+        };
         // Dropped inside as well, because its `Drop` may panic.
         let result = match caught(begun.contain(queue.clock(), run)).await {
             Ok(Some(result)) => result.map_err(Failure::Error),

@@ -9,7 +9,7 @@ async fn main() {
     let total = Arc::new(AtomicU32::new(0));
     let reconcile = async move |key| {
         total.fetch_add(key, Ordering::Relaxed);
-        Ok::<_, ()>(Action::Success)
+        Action::Success
     };
     queue.run(4, reconcile).await;
 }

@@ -6,5 +6,5 @@ struct Node(String);
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let queue: WorkQueue<Node> = WorkQueue::new();
-    queue.run(4, |_| async { Ok::<_, ()>(Action::Success) }).await;
+    queue.run(4, |_| async { Action::Success }).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use requeue_core::{RateLimiter, RunContext, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{Action, AddOptions, CancellationToken, Workers};
+use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -66,7 +66,7 @@ where
     where
         X: Send + 'static,
         F: Fn(K, Held) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<Action, X>> + Send + 'static,
+        R: Future<Output: IntoAction<Error = X>> + Send + 'static,
     {
         let mut first = self.parts.first.lock().await;
         // Also cancelled by the end of the queue.
@@ -81,7 +81,7 @@ where
             async move {
                 match (run, work) {
                     (Some(run), Some(work)) => {
-                        let result = work.await;
+                        let result = work.await.into_action();
                         run.end_mark(&key, result).await
                     }
                     _ => Ok(Action::Success),
@@ -162,7 +162,7 @@ where
         };
         let config = &self.parts.config;
         let delay = match &result {
-            Ok(Action::Success | Action::Release) => None,
+            Ok(Action::Success | Action::GiveUp | Action::Release) => None,
             Ok(Action::RequeueAfter(delay)) => Some(*delay),
             _ => return result,
         };

@@ -151,7 +151,7 @@ async fn relisted_keys_of_other_shards_are_passed_over_and_new_keys_go_first() {
     let process = tokio::spawn(async move {
         let concurrency = requeue_tokio::Concurrency::new(0);
         let workers = requeue_tokio::Workers::new(0).concurrency(&concurrency);
-        let reconcile = |_, _| async { Ok::<_, Infallible>(requeue_tokio::Action::Success) };
+        let reconcile = |_, _| async { requeue_tokio::Action::Success };
         running.run(workers, token, reconcile).await
     });
     sleep(SECOND).await;
@@ -163,7 +163,7 @@ async fn relisted_keys_of_other_shards_are_passed_over_and_new_keys_go_first() {
     assert!(member.add(String::from("new")).unwrap().is_some());
     let next = member.queue().get().await.unwrap();
     assert_eq!(*next, "new");
-    next.success().unwrap();
+    next.success();
     stop.cancel();
     process.await.unwrap().unwrap();
 }
@@ -189,7 +189,7 @@ async fn a_queue_without_levels_or_that_is_shut_down_is_one_too() {
     let stop = requeue_tokio::CancellationToken::new();
     let running = member.clone();
     let process = tokio::spawn(async move {
-        let reconcile = |_, _| async { Ok::<_, Infallible>(requeue_tokio::Action::Success) };
+        let reconcile = |_, _| async { requeue_tokio::Action::Success };
         running.run(1, stop, reconcile).await
     });
     sleep(SECOND).await;

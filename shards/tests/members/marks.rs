@@ -330,7 +330,7 @@ async fn a_run_before_the_time_of_a_mark_can_give_it_an_earlier_one() {
     let reconcile = move |_, _| {
         let delay = left.lock().unwrap().pop();
         let end = delay.map_or(Action::Success, Action::RequeueAfter);
-        async move { Ok::<_, Infallible>(end) }
+        async move { end }
     };
     let (running, stop) = (member.clone(), CancellationToken::new());
     let token = stop.clone();

@@ -42,7 +42,7 @@ async fn live(lives: u64, shows: impl Fn(&str, u64)) {
     let relist = |_| async { Ok::<_, Infallible>([String::from("a")]) };
     let member = shards.join(&queue, relist).await.unwrap();
     let stop = CancellationToken::new();
-    let reconcile = |_, _| async { Ok::<_, Infallible>(Action::Success) };
+    let reconcile = |_, _| async { Action::Success };
     let run = member.run(1, stop.clone(), reconcile);
     let look = async {
         sleep(Duration::from_secs(1)).await;

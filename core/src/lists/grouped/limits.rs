@@ -10,6 +10,7 @@ use crate::Instant;
 use crate::array::{Array, ConstDefault};
 use crate::id::SlotId;
 use crate::limiter::{RateLimiter, TokenBucket};
+use crate::outcome::Why;
 use crate::storage::{Located, Slots};
 
 use super::{Backing, Group, GroupedLists, group_in};
@@ -291,6 +292,30 @@ impl<B: Backing> GroupedLists<B> {
             paused: own.paused && !self.closed,
         };
         Some((&slot.key, state))
+    }
+
+    /// Why a group may not start a run, by the limits that it has at present, also if it has not
+    /// seen them yet.
+    pub(super) fn why(&self, group: SlotId, now: Instant) -> Option<Why> {
+        let own = self.group(group)?;
+        if own.paused && !self.closed {
+            return Some(Why::GroupPaused);
+        }
+        if !own.is_within(&self.limits, self.closed) {
+            return Some(Why::GroupAtLimit);
+        }
+        let until = self.rest_until(group);
+        let rests = own.is_resting && until.is_after(now) && self.keeps_rate(group);
+        rests.then_some(Why::GroupNoToken { until })
+    }
+
+    /// Whether a group has the rate that it had when it was looked at last. A new one begins full.
+    fn keeps_rate(&self, group: SlotId) -> bool {
+        if !self.is_outdated(group) || self.group(group).is_some_and(|own| own.own.is_some()) {
+            return true;
+        }
+        let seen = self.rate_of(group).zip(self.limits.bucket());
+        seen.is_some_and(|(rate, new)| new.has_rate_of(&rate.bucket))
     }
 
     /// Changes a group. One that is not there is added, unless the change only removes something.

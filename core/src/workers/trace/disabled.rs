@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use super::Outcome;
-use crate::workers::failure::Failure;
+use crate::failure::Failure;
 
 /// How the spans of runs show their keys: not at all.
 pub(in crate::workers) struct Trace<'w, K>(PhantomData<Unused<'w, K>>);

@@ -8,7 +8,7 @@ use tracing::field::{Empty, display};
 use tracing::{Instrument, Span, error, info_span, warn};
 
 use super::Outcome;
-use crate::workers::failure::Failure;
+use crate::failure::Failure;
 
 /// How the spans of runs show their keys.
 pub(in crate::workers) struct Trace<'w, K> {

@@ -86,7 +86,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Subject<K> for Shared<K, H> {
     fn done(&mut self, _: &K, run: Option<Ticket>, now: u64) {
         self.set_clock(now);
         if let Some(ticket) = run {
-            let _ = self.queue.as_shared().finish(ticket, Action::Release);
+            self.queue.as_shared().finish(ticket, Action::Release);
         }
     }
 

@@ -55,9 +55,12 @@ async fn worker() {
         }
         Job::Upload => upload().await.map(|()| Action::Success),
     };
-    let ended = JOBS.run_with(Retries::at_most(8), work, |job, failed| {
-        hprintln!("{} ms: {:?} failed, attempt {}", now(), job, failed.attempt);
-    });
+    let ended = JOBS.run_with(
+        Retries::at_most(8),
+        work,
+        |job, _, attempt| hprintln!("{} ms: {:?} failed, attempt {}", now(), job, attempt),
+        |job, _| hprintln!("{} ms: {:?} is given up", now(), job),
+    );
     // Returns when the queue is shut down.
     ended
         .await

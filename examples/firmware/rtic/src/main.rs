@@ -37,7 +37,7 @@ mod app {
 
     #[task(priority = 1)]
     async fn work(_: work::Context) {
-        let read = async |_sensor: &u8| Ok::<_, ()>(Action::Success);
+        let read = async |_sensor: &u8| Action::Success;
         let _ = TO_READ.run(read).await;
     }
 }

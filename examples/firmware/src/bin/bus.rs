@@ -21,7 +21,7 @@ use embassy_time::{Instant, Timer};
 use heapless::Vec;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_embassy::core::{
-    GroupLimits, Groups, Exponential, NoMetrics, Plain, default_item_based,
+    Exponential, GroupLimits, Groups, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Action, Drained, EmbassyClock, Queue, With, WorkQueue};
 use requeue_firmware::{board, end, executor, println};

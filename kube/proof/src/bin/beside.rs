@@ -160,7 +160,7 @@ async fn ours(requests: Requests, runs: Arc<Mutex<HashMap<String, usize>>>) {
         let runs = Arc::clone(&runs);
         async move {
             work(&runs, key.name).await;
-            Ok::<_, Infallible>(Action::Success)
+            Action::Success
         }
     });
     futures::join!(feed(requests, &queue), run);
@@ -218,7 +218,7 @@ fn contender(
             CancellationToken::new(),
             move |map, _| {
                 ran(&map);
-                async { Ok::<_, Infallible>(Action::Success) }
+                async { Action::Success }
             },
         );
         Box::pin(async { drop(run.await) })

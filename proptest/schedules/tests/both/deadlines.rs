@@ -102,7 +102,7 @@ fn the_time_moves_while_a_deadline_is_set<Q: Waits>() {
 fn the_clock_is_watched_when_its_owner_gives_up<Q: Waits>() {
     let queue = Q::new();
     queue.add_after(1, 2 * SECOND).unwrap();
-    let deadline = queue.deadline(SECOND);
+    let deadline = queue.as_shared().now() + SECOND;
     let hasty = with(&queue, move |queue| {
         queue.get_deadline(deadline).map(finish::<Q>)
     });

@@ -19,14 +19,14 @@ both! {
 
 fn a_wait_for_the_drain_ends_with_it<Q: Waits>() {
     let queue = Q::new();
-    queue.add_many([1, 2], |_| unreachable!());
+    queue.as_shared().add_many([1, 2], |_| unreachable!());
     let finished = Arc::new(AtomicUsize::new(0));
     let workers = (0..2).map(|_| {
         let finished = Arc::clone(&finished);
         with(&queue, move |queue| {
             while let Ok(guard) = queue.get() {
                 finished.fetch_add(1, Ordering::SeqCst);
-                guard.success().unwrap();
+                guard.success();
             }
         })
     });
@@ -51,13 +51,13 @@ fn a_key_that_was_dirty_is_taken_and_the_drain_ends<Q: Waits>() {
     queue.add(1).unwrap();
     let getter = |queue: &Q| {
         while let Ok(guard) = queue.get() {
-            guard.success().unwrap();
+            guard.success();
         }
     };
     let getters = [with(&queue, getter), with(&queue, getter)];
     let drain = with(&queue, Q::drain);
     // This thread ends a run, and takes no key.
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(drain.join().unwrap(), Drained::Complete);
     join(getters);
     is_at_rest(&queue);
@@ -68,7 +68,7 @@ fn a_drain_ends_with_the_last_active_key<Q: Waits>() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
     let drain = with(&queue, Q::drain);
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(drain.join().unwrap(), Drained::Complete);
     is_at_rest(&queue);
 }
@@ -77,9 +77,9 @@ fn a_drain_ends_with_a_worker_that_asks_for_the_next_key<Q: Waits>() {
     let queue = Q::new();
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
-    queue.shut_down();
+    queue.as_shared().shut_down();
     let drain = with(&queue, Q::drain);
-    assert!(queue.next(guard, Action::Success).is_none());
+    assert!(queue.next(guard, Action::Success).is_err());
     assert_eq!(drain.join().unwrap(), Drained::Complete);
     is_at_rest(&queue);
 }
@@ -89,12 +89,12 @@ fn shutting_down_interrupts_a_drain<Q: Waits>() {
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
     let drain = with(&queue, Q::drain);
-    while !queue.is_shutting_down() {
+    while !queue.as_shared().is_shutting_down() {
         thread::yield_now();
     }
-    queue.shut_down();
+    queue.as_shared().shut_down();
     // The key is still active.
     assert_eq!(drain.join().unwrap(), Drained::Interrupted);
-    guard.success().unwrap();
+    guard.success();
     is_at_rest(&queue);
 }

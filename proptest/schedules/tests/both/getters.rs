@@ -32,7 +32,7 @@ fn one_getter_and_one_producer<Q: Waits>() {
 fn two_getters_and_two_keys<Q: Waits>() {
     let queue = Q::new();
     let (taken, threads) = getters(&queue, 2, 1);
-    queue.add_many([1, 2], |_| unreachable!());
+    queue.as_shared().add_many([1, 2], |_| unreachable!());
     assert_eq!(next(&taken), [1, 2]);
     join(threads);
     is_at_rest(&queue);
@@ -57,7 +57,7 @@ fn a_getter_that_leaves_with_a_key_wakes_the_next<Q: Waits>() {
     let (queue, gate) = (Q::new(), Arc::default());
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, threads) = holders(&queue, 3, &gate);
-    queue.add_many([1, 2], |_| unreachable!());
+    queue.as_shared().add_many([1, 2], |_| unreachable!());
     // Both are taken before anything else could wake a getter.
     assert_eq!(next(&taken), [1, 2]);
     queue.add(3).unwrap();
@@ -70,7 +70,7 @@ fn a_getter_that_leaves_with_a_key_wakes_the_next<Q: Waits>() {
 fn a_getter_that_gives_up_does_not_take_the_wake_of_another<Q: Waits>() {
     let queue = Q::new();
     let (taken, mut threads) = getters(&queue, 1, 1);
-    let deadline = queue.deadline(SECOND);
+    let deadline = queue.as_shared().now() + SECOND;
     let hasty = with(&queue, move |queue| {
         queue.get_deadline(deadline).map(finish::<Q>)
     });
@@ -95,7 +95,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_of_another<Q: Waits>() {
 
 fn a_key_that_comes_as_a_getter_gives_up_is_not_lost<Q: Waits>() {
     let queue = Q::new();
-    let deadline = queue.deadline(SECOND);
+    let deadline = queue.as_shared().now() + SECOND;
     let hasty = with(&queue, move |queue| {
         queue.get_deadline(deadline).map(finish::<Q>)
     });
@@ -103,7 +103,7 @@ fn a_key_that_comes_as_a_getter_gives_up_is_not_lost<Q: Waits>() {
     queue.add(1).unwrap();
     match hasty.join().unwrap() {
         Ok(key) => assert_eq!(key, 1),
-        Err(_) => assert_eq!(queue.get().map(finish::<Q>), Some(1)),
+        Err(_) => assert_eq!(queue.get().map(finish::<Q>), Ok(1)),
     }
     is_at_rest(&queue);
 }

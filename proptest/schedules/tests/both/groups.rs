@@ -38,16 +38,16 @@ const ONE: GroupLimits = GroupLimits::new().max_active(1);
 /// A queue whose groups have one active key at most.
 fn one_at_a_time<Q: Waits<Stored = Grouped>>() -> Q {
     let queue = Q::new();
-    queue.limit_groups(ONE);
+    queue.as_shared().limit_groups(ONE);
     queue
 }
 
 fn the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored = Grouped>>() {
     let queue = one_at_a_time::<Q>();
-    queue.add_many([11, 12], |_| unreachable!());
+    queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
     let (taken, threads) = getters(&queue, 1, 1);
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(next(&taken), [12]);
     join(threads);
     is_at_rest(&queue);
@@ -55,7 +55,7 @@ fn the_end_of_a_run_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored
 
 fn a_run_that_fails_wakes_a_getter_for_the_next_key_of_the_group<Q: Waits<Stored = Grouped>>() {
     let queue = one_at_a_time::<Q>();
-    queue.add_many([11, 12], |_| unreachable!());
+    queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
     let (taken, threads) = getters(&queue, 2, 1);
     drop(guard);
@@ -79,7 +79,7 @@ fn each_run_that_ends_wakes_one_of_several_getters<Q: Waits<Stored = Grouped>>()
             finish::<Q>(guard)
         })
     });
-    queue.add_many([11, 12, 13], |_| unreachable!());
+    queue.as_shared().add_many([11, 12, 13], |_| unreachable!());
     let mut keys = getters.map(|getter| getter.join().unwrap());
     keys.sort_unstable();
     assert_eq!(keys, [11, 12, 13]);
@@ -88,13 +88,13 @@ fn each_run_that_ends_wakes_one_of_several_getters<Q: Waits<Stored = Grouped>>()
 
 fn a_group_at_its_limit_takes_no_wake_of_another<Q: Waits<Stored = Grouped>>() {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::default());
-    queue.add_many([11, 12], |_| unreachable!());
+    queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, threads) = holders(&queue, 2, &gate);
     queue.add(21).unwrap();
     assert_eq!(next(&taken), [21]);
-    guard.success().unwrap();
+    guard.success();
     assert_eq!(next(&taken), [12]);
     drop(closed);
     join(threads);
@@ -104,7 +104,7 @@ fn a_group_at_its_limit_takes_no_wake_of_another<Q: Waits<Stored = Grouped>>() {
 /// The worker whose run ends takes the next key of the group itself.
 fn a_worker_that_asks_for_more_leaves_no_getter_asleep<Q: Waits<Stored = Grouped>>() {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::default());
-    queue.add_many([11, 12, 13], |_| unreachable!());
+    queue.as_shared().add_many([11, 12, 13], |_| unreachable!());
     let guard = queue.get().unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, mut threads) = holders(&queue, 2, &gate);
@@ -124,24 +124,24 @@ fn a_worker_that_asks_for_more_leaves_no_getter_asleep<Q: Waits<Stored = Grouped
         queue.add(31).unwrap();
         assert_eq!(next(&taken), [31]);
     }
-    guard.success().unwrap();
+    guard.success();
     drop(closed);
     join(threads);
-    queue.cancel(&13);
+    queue.as_shared().cancel(&13);
     is_at_rest(&queue);
 }
 
 fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = Grouped>>() {
     let queue = one_at_a_time::<Q>();
-    queue.add_many([11, 12], |_| unreachable!());
+    queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
-    let deadline = queue.deadline(SECOND);
+    let deadline = queue.as_shared().now() + SECOND;
     let hasty = with(&queue, move |queue| {
         queue.get_deadline(deadline).map(finish::<Q>)
     });
     let (taken, threads) = getters(&queue, 1, 1);
     Q::advance(SECOND);
-    guard.success().unwrap();
+    guard.success();
     match hasty.join().unwrap() {
         Ok(key) => {
             assert_eq!(key, 12);
@@ -159,11 +159,11 @@ fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Stored = G
 
 fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
-    queue.pause_group(1).unwrap();
+    queue.as_shared().pause_group(1).unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, mut threads) = holders(&queue, 2, &gate);
-    threads.push(with(&queue, |queue| queue.resume_group(&1)));
-    queue.add_many([11, 12], |_| unreachable!());
+    threads.push(with(&queue, |queue| queue.as_shared().resume_group(&1)));
+    queue.as_shared().add_many([11, 12], |_| unreachable!());
     assert_eq!(next(&taken), [11, 12]);
     drop(closed);
     join(threads);
@@ -172,15 +172,16 @@ fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped
 
 fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>>() {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::default());
-    queue.add_many([11, 12, 13], |_| unreachable!());
+    queue.as_shared().add_many([11, 12, 13], |_| unreachable!());
     let guard = queue.get().unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, threads) = holders(&queue, 2, &gate);
     queue
+        .as_shared()
         .limit_group(1, GroupLimits::new().max_active(3))
         .unwrap();
     assert_eq!(next(&taken), [12, 13], "the first is still active");
-    guard.success().unwrap();
+    guard.success();
     drop(closed);
     join(threads);
     is_at_rest(&queue);
@@ -189,19 +190,21 @@ fn a_limit_that_is_raised_wakes_a_getter_for_each_key<Q: Waits<Stored = Grouped>
 /// A change of limits looks at eight groups, which are paused. It wakes a getter for the others.
 fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Stored = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
-    queue.limit_groups(GroupLimits::new().max_active(0));
+    queue
+        .as_shared()
+        .limit_groups(GroupLimits::new().max_active(0));
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, threads) = holders(&queue, 10, &gate);
     for group in 1..=10 {
         if group <= 8 {
-            queue.pause_group(group).unwrap();
+            queue.as_shared().pause_group(group).unwrap();
         }
         queue.add(10 * group).unwrap();
     }
-    queue.limit_groups(GroupLimits::new());
+    queue.as_shared().limit_groups(GroupLimits::new());
     assert_eq!(next(&taken), [90, 100]);
     for group in 1..=8 {
-        queue.resume_group(&group);
+        queue.as_shared().resume_group(&group);
     }
     assert_eq!(next(&taken), [10, 20, 30, 40, 50, 60, 70, 80]);
     drop(closed);
@@ -211,10 +214,12 @@ fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Stored 
 
 fn each_token_of_a_group_wakes_a_getter<Q: Waits<Stored = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
-    queue.limit_groups(GroupLimits::new().rate(1.0, 1));
+    queue
+        .as_shared()
+        .limit_groups(GroupLimits::new().rate(1.0, 1));
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, threads) = holders(&queue, 3, &gate);
-    queue.add_many([11, 12, 21], |_| unreachable!());
+    queue.as_shared().add_many([11, 12, 21], |_| unreachable!());
     assert_eq!(next(&taken), [11, 21]);
     Q::advance(SECOND);
     assert_eq!(next(&taken), [12]);
@@ -226,9 +231,11 @@ fn each_token_of_a_group_wakes_a_getter<Q: Waits<Stored = Grouped>>() {
 fn workers_end_after_shutdown_although_groups_are_at_their_limits<Q: Waits<Stored = Grouped>>() {
     let queue = one_at_a_time::<Q>();
     let none = GroupLimits::new().max_active(0);
-    queue.limit_group(2, none).unwrap();
-    queue.pause_group(3).unwrap();
-    queue.add_many([11, 12, 21, 22, 31], |_| unreachable!());
+    queue.as_shared().limit_group(2, none).unwrap();
+    queue.as_shared().pause_group(3).unwrap();
+    queue
+        .as_shared()
+        .add_many([11, 12, 21, 22, 31], |_| unreachable!());
     let runs = Arc::new(AtomicUsize::new(0));
     let active: Arc<[AtomicUsize; 4]> = Arc::default();
     let worker = |_| {
@@ -259,7 +266,7 @@ where
     Q: Waits<Stored = Grouped>,
 {
     let (queue, gate) = (one_at_a_time::<Q>(), Arc::<Mutex<()>>::default());
-    queue.add_many([11, 12], |_| unreachable!());
+    queue.as_shared().add_many([11, 12], |_| unreachable!());
     let guard = queue.get().unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (sender, taken) = channel();
@@ -268,14 +275,14 @@ where
         with(&queue, move |queue| {
             let guard = queue.get();
             sender.send(guard.as_deref().map_or(0, |key| *key)).unwrap();
-            if let Some(guard) = guard {
+            if let Ok(guard) = guard {
                 drop(gate.lock().unwrap());
                 finish::<Q>(guard);
             }
         })
     });
-    queue.shut_down();
-    guard.success().unwrap();
+    queue.as_shared().shut_down();
+    guard.success();
     assert_eq!(next(&taken), [0, 12]);
     drop(closed);
     join(getters);

@@ -24,7 +24,7 @@ fn each_token_wakes_a_getter<Q: Waits>() {
     let (taken, mut threads) = holders(&queue, 3, &gate);
     for keys in [[1, 1], [2, 2]] {
         threads.push(with(&queue, move |queue| {
-            queue.add_many(keys, |_| unreachable!());
+            queue.as_shared().add_many(keys, |_| unreachable!());
         }));
     }
     queue.add(3).unwrap();
@@ -45,7 +45,7 @@ fn a_token_is_watched_when_its_owner_gives_up<Q: Waits>() {
     queue.add(1).unwrap();
     finish::<Q>(queue.get().unwrap());
     queue.add(2).unwrap();
-    let deadline = queue.deadline(SECOND / 2);
+    let deadline = queue.as_shared().now() + SECOND / 2;
     let hasty = with(&queue, move |queue| {
         queue.get_deadline(deadline).map(finish::<Q>)
     });
@@ -80,7 +80,7 @@ fn a_deadline_before_the_token_is_watched<Q: Waits>() {
 
 fn getters_end_when_the_last_key_is_handed_out_after_shutdown<Q: Waits>() {
     let queue = Q::new();
-    queue.add_many([1, 2], |_| unreachable!());
+    queue.as_shared().add_many([1, 2], |_| unreachable!());
     let (sender, taken) = channel();
     let getter = |_| {
         let sender = sender.clone();

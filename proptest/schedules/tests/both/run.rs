@@ -34,7 +34,7 @@ fn a_worker_is_stopped_at_any_moment<Q: Waits>() {
     // With the thread that supervises there are more schedules than can all be tried.
     let (queue, ledger) = (Q::new(), Ledger::default());
     assert!(ledger.add(&queue, 1));
-    let stopper = with(&queue, |queue| queue.shut_down());
+    let stopper = with(&queue, |queue| queue.as_shared().shut_down());
     let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
     assert!(leftovers.is_empty());
     stopper.join().unwrap();
@@ -202,7 +202,7 @@ fn run_two_keys_at_once<Q: Waits>(queue: &Q, ledger: &Ledger, concurrency: &Conc
     let workers = ledger.workers(1).concurrency(concurrency);
     let leftovers = ledger.run(queue, workers, move |_, _| {
         together.wait();
-        stopping.shut_down();
+        stopping.as_shared().shut_down();
         Ending::Done
     });
     assert!(leftovers.is_empty());
@@ -217,7 +217,7 @@ fn after_a_storm_of_changes_surplus_workers_leave<Q: Waits>() {
         wait_until_asleep(queue, 2);
         storm(&concurrency, 0).join().unwrap();
         wait_until_asleep(queue, 0);
-        queue.shut_down();
+        queue.as_shared().shut_down();
     });
     let leftovers = ledger.run(&queue, workers, |_, _| Ending::Done);
     assert!(leftovers.is_empty());
@@ -226,7 +226,12 @@ fn after_a_storm_of_changes_surplus_workers_leave<Q: Waits>() {
 }
 
 fn wait_until_asleep<Q: Waits>(queue: &Q, count: usize) {
-    while queue.lock().with(|state| state.queue().asleep()) != count {
+    while queue
+        .as_shared()
+        .lock()
+        .with(|state| state.queue().asleep())
+        != count
+    {
         thread::yield_now();
     }
 }

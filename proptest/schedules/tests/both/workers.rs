@@ -26,7 +26,7 @@ fn a_key_that_is_added_while_it_is_active_is_worked_on_again<Q: Waits>() {
         let newest = newest.clone();
         with(&queue, move |queue| {
             let mut next = queue.get();
-            while let Some(guard) = next {
+            while let Ok(guard) = next {
                 assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "it runs once");
                 if version.load(Ordering::SeqCst) == 2 {
                     newest.send(()).unwrap();
@@ -66,7 +66,7 @@ fn a_worker_completes_a_key_and_takes_the_next<Q: Waits>() {
     });
     let mut threads: Vec<_> = workers.collect();
     threads.push(with(&queue, |queue| {
-        queue.add_many([1, 2], |_| unreachable!());
+        queue.as_shared().add_many([1, 2], |_| unreachable!());
     }));
     queue.add_after(4, SECOND).unwrap();
     queue.add(3).unwrap();
@@ -85,13 +85,13 @@ fn a_batch_leaves_the_rest_to_the_next<Q: Waits>() {
         with(&queue, move |queue| {
             let batch = queue.get_many(2).unwrap();
             let keys: Vec<u32> = batch.keys().copied().collect();
-            batch.release().unwrap();
+            batch.release();
             for key in keys {
                 sender.send(key).unwrap();
             }
         })
     });
-    queue.add_many([1, 2, 3], |_| unreachable!());
+    queue.as_shared().add_many([1, 2, 3], |_| unreachable!());
     assert_eq!(next(&taken), [1, 2, 3]);
     join(batches);
     is_at_rest(&queue);

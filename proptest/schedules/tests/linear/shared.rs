@@ -5,12 +5,12 @@ use std::time::Duration;
 use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
 use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
 use requeue_schedules::Waits;
-use requeue_std::core::binding::Lock;
-use requeue_std::core::{Growable, Reporter, WaitError};
+use requeue_std::binding::{AsShared, Lock, timeout_at};
+use requeue_std::core::{Drained, Growable, Reporter, WaitError};
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
-    ($name:ident, $runtime:ident, $guard:ty $(, $wait:ident)?) => {
+    ($name:ident, $runtime:ident, $guard:ty, |$queue:ident| $drain:expr $(, $wait:ident)?) => {
         pub(crate) struct $name($runtime::WorkQueue<Key, AnyLimiter>);
 
         impl Shared for $name {
@@ -25,47 +25,46 @@ macro_rules! shared {
                 request: &Request,
                 runs: &mut Runs<Self::Guard<'q>>,
             ) -> Response {
-                let queue = &self.0;
+                let $queue = &self.0;
                 match *request {
-                    Request::TryGet(run) => match queue.try_get() {
+                    Request::TryGet(run) => match $queue.try_get() {
                         Some(guard) => runs.handed(run, [guard]),
                         None => Response::Nothing,
                     },
-                    Request::GetNow(run) => match queue.get_timeout(Duration::ZERO)$(.$wait)? {
+                    Request::GetNow(run) => match $queue.get_timeout(Duration::ZERO)$(.$wait)? {
                         Ok(guard) => runs.handed(run, [guard]),
                         Err(WaitError::Closed) => Response::Closed,
                         Err(_) => Response::Nothing,
                     },
-                    Request::Get(run) => match queue.get()$(.$wait)? {
-                        Some(guard) => runs.handed(run, [guard]),
-                        None => Response::Closed,
+                    Request::Get(run) => match $queue.get()$(.$wait)? {
+                        Ok(guard) => runs.handed(run, [guard]),
+                        Err(_) => Response::Closed,
                     },
-                    Request::GetMany(run, max) => match queue.get_many(max)$(.$wait)? {
-                        Some(batch) => runs.handed(run, batch.into_guards()),
-                        None => Response::Closed,
+                    Request::GetMany(run, max) => match $queue.get_many(max)$(.$wait)? {
+                        Ok(batch) => runs.handed(run, batch.into_guards()),
+                        Err(_) => Response::Closed,
                     },
                     Request::Next(run, how, next) => {
                         let Some(guard) = runs.take(run) else {
                             return Response::Closed;
                         };
-                        match queue.next(guard, how)$(.$wait)? {
-                            Some(guard) => runs.handed(next, [guard]),
-                            None => Response::Closed,
+                        match $queue.next(guard, how)$(.$wait)? {
+                            Ok(guard) => runs.handed(next, [guard]),
+                            Err(_) => Response::Closed,
                         }
                     }
-                    Request::Drain(_) => {
-                        Response::Drained(queue.drain_timeout(Duration::ZERO)$(.$wait)?)
-                    }
+                    Request::Drain(_) => Response::Drained($drain.unwrap_or(Drained::Pending)),
                     Request::Advance(by) => {
                         <requeue_schedules::$name as Waits>::advance(by);
                         Response::Done
                     }
-                    ref request => without_waiting(queue, request, runs),
+                    ref request => without_waiting($queue.as_shared(), request, runs),
                 }
             }
 
             fn assert_valid(&self) {
-                self.0.lock().with(|state| state.queue().assert_valid());
+                let shared = self.0.as_shared();
+                shared.lock().with(|state| state.queue().assert_valid());
             }
         }
     };
@@ -74,6 +73,13 @@ macro_rules! shared {
 shared!(
     Threads,
     requeue_std,
-    requeue_std::Guard<'q, Key, AnyLimiter>
+    requeue_std::Guard<'q, Key, AnyLimiter>,
+    |queue| queue.drain_timeout(Duration::ZERO)
 );
-shared!(Tasks, requeue_tokio, requeue_tokio::Guard<Key, AnyLimiter>, await);
+shared!(
+    Tasks,
+    requeue_tokio,
+    requeue_tokio::Guard<Key, AnyLimiter>,
+    |queue| timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await,
+    await
+);

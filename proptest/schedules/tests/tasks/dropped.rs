@@ -50,7 +50,7 @@ fn a_key_that_comes_as_a_getter_is_dropped_is_not_lost() {
         aborted.abort();
         producer.join().unwrap();
         match block_on(aborted) {
-            Ok(key) => assert_eq!(key, Some(1)),
+            Ok(key) => assert_eq!(key, Ok(1)),
             Err(_) => assert_eq!(queue.try_get().map(finish), Some(1)),
         }
         is_at_rest(&queue);
@@ -124,7 +124,7 @@ fn a_getter_that_moves_to_another_task_is_woken_there() {
             Poll::Ready(key) => key,
             Poll::Pending => get.await,
         });
-        assert_eq!(block_on(moved).unwrap(), Some(1));
+        assert_eq!(block_on(moved).unwrap(), Ok(1));
         producer.join().unwrap();
         is_at_rest(&queue);
     });
@@ -254,7 +254,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         let drains = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                assert_eq!((**queue).drain().await, Drained::Complete);
+                assert_eq!(queue.drain().await, Drained::Complete);
                 assert_eq!(finished.load(Ordering::SeqCst), 2);
             })
         });
@@ -302,8 +302,8 @@ fn waits_for_a_state_that_are_dropped_harm_no_other() {
         queue.add(1).unwrap();
         let guard = queue.try_get().unwrap();
         let [aborted, patient] =
-            [(); 2].map(|()| task(&queue, async |queue| (**queue).wait_idle().await));
-        let worker = with(&queue, move |_| guard.success().unwrap());
+            [(); 2].map(|()| task(&queue, async |queue| queue.wait_idle().await));
+        let worker = with(&queue, move |_| guard.success());
         aborted.abort();
         block_on(patient).unwrap();
         let _ = block_on(aborted);

@@ -26,7 +26,7 @@ fn getter(queue: &Tasks, count: usize, taken: &Sender<u32>) -> JoinHandle<()> {
     let taken = taken.clone();
     task(queue, async move |queue| {
         for _ in 0..count {
-            if let Some(guard) = queue.get().await {
+            if let Ok(guard) = queue.get().await {
                 taken.send(finish(guard)).unwrap();
             }
         }

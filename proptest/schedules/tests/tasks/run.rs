@@ -10,8 +10,8 @@ use requeue_schedules::{
     Ending, Fragile, Ledger, Tasks, Waits, at_any_moment, explore, explore_all, stopper, uneven,
     with,
 };
+use requeue_tokio::binding::{AsShared, Lock};
 use requeue_tokio::core::RateLimiter;
-use requeue_tokio::core::binding::Lock;
 use requeue_tokio::{Action, CancellationToken, Drained, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::thread;
@@ -115,7 +115,7 @@ fn a_key_that_kills_its_worker_ends_the_run_and_nothing_is_lost() {
                 async move {
                     yield_now().await;
                     done.lock().unwrap().push(key.name());
-                    Ok::<_, &str>(Action::Success)
+                    Action::Success
                 }
             });
             block_on(run.into_future())
@@ -150,8 +150,9 @@ type Reconciled = Pin<Box<dyn Future<Output = Result<Action, &'static str>> + Se
 /// What the workers of a run that was dropped leave. No caller waits for these workers.
 fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, L>) -> Vec<Leftover<K>> {
     while queue
+        .as_shared()
         .lock()
-        .with(|state| (state.queue().active_len(), state.queue().asleep()) != (0, 0))
+        .with(|state| (state.queue().stats().active, state.queue().asleep()) != (0, 0))
     {
         thread::yield_now();
     }

@@ -95,7 +95,7 @@ fn a_run_that_is_overdue_is_reported_while_it_goes_on() {
             if *key == 2 {
                 stopping.shut_down();
             }
-            Ok::<_, &str>(Action::Success)
+            Action::Success
         });
         assert!(leftovers.unwrap().is_empty());
         requeue_schedules::join(others);
@@ -122,7 +122,7 @@ fn a_worker_that_a_key_kills_leaves_all_keys_to_the_others() {
         let run = || {
             queue.run(2, |key| {
                 done.lock().unwrap().push(key.name());
-                Ok::<_, &str>(Action::Success)
+                Action::Success
             })
         };
         // Once the other has ended.

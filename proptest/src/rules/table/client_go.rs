@@ -79,7 +79,7 @@ macro_rules! __rules_client_go {
                 done_of_a_queued_key_does_not_queue_it_twice: 1,
                 "Completing a queued key does not queue it twice, as client-go does.",
                 "docs/design.md, Differences from client-go";
-                done_with_a_stale_ticket_is_an_error: 1,
+                done_with_a_stale_ticket_does_nothing: 1,
                 "A worker that is late cannot complete another's run; client-go has no tickets.",
                 "docs/design.md, Differences from client-go";
                 add_after_shutdown_is_an_error: 1,

@@ -124,6 +124,26 @@ macro_rules! __rules_control {
                 "A shutdown or a drain ends a pause, and none begins after it.",
                 "requeue-core, Queue::pause";
             }
+            why {
+                a_key_is_in_each_state_as_it_goes_round: 2,
+                "A key that does not run is idle or ready, and one that runs says since when.",
+                "requeue-core, Queue::why";
+                a_backoff_is_no_delay_that_was_asked_for: 1,
+                "A key backs off until another call sets its deadline, whatever its failures.",
+                "requeue-core, Queue::why";
+                a_hold_and_a_burst_are_told_from_a_delay: 1 policy,
+                "A delayed key says whether a hold or a burst of debounced adds delays it.",
+                "requeue-core, Queue::why";
+                a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token: 3 policy,
+                "A ready key names the pause of the queue, and else the time of the next token.",
+                "requeue-core, Queue::why";
+                a_ready_key_waits_for_its_group: 3 groups,
+                "A ready key names the pause, the limit or the next token of its group.",
+                "requeue-core, Queue::why";
+                after_shutdown_only_what_is_ready_or_active_still_runs: 3,
+                "After shutdown a key that is neither ready nor active says that it will not run.",
+                "requeue-core, Queue::why";
+            }
         }
         $($after)*
     }};

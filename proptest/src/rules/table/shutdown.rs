@@ -49,6 +49,9 @@ macro_rules! __rules_shutdown {
                 "requeue-core, Queue::restore";
             }
             snapshot {
+                the_counts_are_those_of_the_snapshot: 4,
+                "The counts of a queue are of one moment, and each key is counted in its states.",
+                "requeue-core, Queue::stats";
                 each_key_is_seen_once_as_it_is: 4,
                 "A snapshot shows each key that the queue holds once, as its state is.",
                 "requeue-core, Queue::snapshot_some";

@@ -155,7 +155,6 @@ impl<W: World> Simulation<W> {
             Err(other) => What::Ends(format!("{other:?}")),
         };
         self.shared.write(who, Some(&run.key), what);
-        let has_failed = !matches!(answer, Ok(action) if action != Action::Retry);
         let workers = Rc::clone(&self.settings.workers);
         let Attempt {
             key,
@@ -166,7 +165,7 @@ impl<W: World> Simulation<W> {
         } = run;
         self.drop_future(future)?;
         let action = workers.end(&key, begun, answer, &*self.shared);
-        if has_failed && action == Action::Success {
+        if action == Action::GiveUp {
             let note = What::Note(String::from("the key is given up"));
             self.shared.write(who, Some(&key), note);
             guarded(|| self.world.borrow_mut().gave_up(&key))
@@ -217,7 +216,11 @@ impl<W: World> Simulation<W> {
 
     fn finish(&mut self, key: &W::Key, ticket: Ticket, action: Action) -> Result<Finished, Breach> {
         let finished = self.shared.finish(ticket, key, action);
-        finished.map_err(|error| self.breach(Property::QueueIsValid, &format!("{key:?}: {error}")))
+        if finished == Finished::Stale {
+            let what = format!("{key:?}: its run had ended before");
+            return Err(self.breach(Property::QueueIsValid, &what));
+        }
+        Ok(finished)
     }
 }
 

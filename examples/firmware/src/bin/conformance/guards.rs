@@ -41,7 +41,7 @@ pub fn check() {
 
     clock.advance(2 * MILLISECOND);
     let guard = queue.try_get().expect("the second retry is due");
-    guard.success().expect("the key is active");
+    guard.success();
     assert_eq!(queue.failures(&KEY), 0);
     println!("guards that were dropped, by hand and with their task, counted as failed");
 }

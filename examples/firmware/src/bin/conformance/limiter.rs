@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use heapless::Vec;
 use requeue_embassy::core::{
-    TokenBucket, Instant, Exponential, FastSlow, RateLimiter, WithMaxWait,
+    Exponential, FastSlow, Instant, RateLimiter, TokenBucket, WithMaxWait,
 };
 
 use crate::judge::Judge;

@@ -7,8 +7,8 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::NotActive;
 use requeue_embassy::core::binding::{Lock, Ticket};
+use requeue_embassy::core::{Finished, NotActive};
 use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
 
 use crate::drains::Drains;
@@ -142,7 +142,7 @@ impl<'p, 'c> Player<'p, 'c> {
             }
             Operation::Done(key) => {
                 let done = self.done(key);
-                self.expect("done", done, Ok(()));
+                self.expect("done", done, true);
             }
             Operation::DoneIdle(key) => {
                 self.expect("done", queue.release_key(&key), Err(NotActive))
@@ -212,15 +212,14 @@ impl<'p, 'c> Player<'p, 'c> {
         key
     }
 
-    /// Ends a run by its ticket or by its key.
-    fn done(&mut self, key: u8) -> Result<(), NotActive> {
+    /// Ends a run by its ticket or by its key. Returns whether it had not ended before.
+    fn done(&mut self, key: u8) -> bool {
         self.turn += 1;
         match self.tickets[usize::from(key)].take() {
             Some(ticket) if !self.turn.is_multiple_of(3) => {
-                let finished = self.queue.finish(ticket, Action::Release);
-                finished.map(drop)
+                self.queue.finish(ticket, Action::Release) != Finished::Stale
             }
-            _ => self.queue.release_key(&key),
+            _ => self.queue.release_key(&key).is_ok(),
         }
     }
 

@@ -10,7 +10,7 @@ use core::hint::black_box;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::core::{
-    GroupLimits, Groups, Index, Exponential, NoMetrics, Plain, default_item_based,
+    Exponential, GroupLimits, Groups, Index, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
@@ -75,7 +75,7 @@ fn row(rows: &mut Vec<Row, 12>, what: &'static str, instructions: u32) {
 fn run_one<const N: usize, I: Index>(queue: &Keys<'_, N, I>, key: u16) {
     queue.add(key).expect("room");
     let guard = queue.try_get().expect("a key is ready");
-    guard.success().expect("the key is active");
+    guard.success();
 }
 
 /// A group comes with its only key, and goes with it.

@@ -9,8 +9,7 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::binding::Clock;
 use requeue_embassy::core::{
-    GroupLimits, Groups, Instant, Exponential, NoMetrics, Plain,
-    default_item_based,
+    Exponential, GroupLimits, Groups, Instant, NoMetrics, Plain, default_item_based,
 };
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::end;

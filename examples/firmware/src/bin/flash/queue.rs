@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::core::binding::Clock;
-use requeue_embassy::core::{Instant, Exponential, NoMetrics, default_item_based};
+use requeue_embassy::core::{Exponential, Instant, NoMetrics, default_item_based};
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::end;
 

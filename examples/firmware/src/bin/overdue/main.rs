@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
-use requeue_embassy::core::{Index, Exponential, NoMetrics, default_item_based};
+use requeue_embassy::core::{Exponential, Index, NoMetrics, default_item_based};
 use requeue_embassy::{Guard, Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end};

@@ -22,7 +22,7 @@ use embassy_executor::Spawner;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_time::{Instant, Timer};
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_embassy::core::{TokenBucket, Exponential};
+use requeue_embassy::core::{Exponential, TokenBucket};
 use requeue_embassy::{Action, Drained, WorkQueue};
 use requeue_firmware::{alarm, board, end, executor, handler, println};
 
@@ -96,7 +96,7 @@ async fn uplink() {
     while let Ok(report) = TO_SEND.get().await {
         REPORTS.note();
         // The bucket says when the next report may be sent. After the shutdown it is a leftover.
-        let _ = report.retry();
+        report.retry();
     }
 }
 

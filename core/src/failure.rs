@@ -1,7 +1,8 @@
 //! Why a run failed.
 
-use alloc::boxed::Box;
-use alloc::string::String;
+#[cfg(feature = "alloc")]
+use alloc::{boxed::Box, string::String};
+#[cfg(feature = "alloc")]
 use core::any::Any;
 use core::error::Error;
 use core::fmt;
@@ -23,7 +24,6 @@ use core::time::Duration;
 /// }
 ///
 /// assert_eq!(describe(&Failure::Error("no route to node-7")), "error: no route to node-7");
-/// assert_eq!(describe(&Failure::Panic(Box::new("index 3"))), "panicked: index 3");
 /// assert_eq!(describe(&Failure::TimedOut(Duration::from_secs(5))), "took longer than 5s");
 /// ```
 #[derive(Debug)]
@@ -33,9 +33,12 @@ pub enum Failure<E> {
     Error(E),
     /// The reconciler returned [`Action::Retry`](crate::Action::Retry), without an error.
     Retry,
-    /// The reconciler panicked, with this payload.
+    /// The reconciler returned [`Action::GiveUp`](crate::Action::GiveUp), without an error.
+    GiveUp,
+    /// The reconciler panicked, with this payload. Only with an allocator.
+    #[cfg(feature = "alloc")]
     Panic(Box<dyn Any + Send>),
-    /// The run took longer than this [timeout](crate::Workers::timeout), and was stopped.
+    /// The run took longer than this timeout, and was stopped.
     TimedOut(Duration),
 }
 
@@ -49,6 +52,8 @@ impl<E> Failure<E> {
         match self {
             Self::Error(error) => show(error, f),
             Self::Retry => f.write_str("asked for a retry"),
+            Self::GiveUp => f.write_str("asked to be given up"),
+            #[cfg(feature = "alloc")]
             Self::Panic(payload) => {
                 let message = payload.downcast_ref::<&str>().copied();
                 let message = message.or_else(|| payload.downcast_ref::<String>().map(|s| &**s));
@@ -62,6 +67,20 @@ impl<E> Failure<E> {
 impl<E: fmt::Display> fmt::Display for Failure<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.show(f, E::fmt)
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl<E: defmt::Format> defmt::Format for Failure<E> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        match self {
+            Self::Error(error) => error.format(f),
+            Self::Retry => defmt::write!(f, "asked for a retry"),
+            Self::GiveUp => defmt::write!(f, "asked to be given up"),
+            #[cfg(feature = "alloc")]
+            Self::Panic(_) => defmt::write!(f, "panicked"),
+            Self::TimedOut(limit) => defmt::write!(f, "took longer than {}", limit),
+        }
     }
 }
 

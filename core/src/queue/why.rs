@@ -1,0 +1,126 @@
+//! Why a key does not run now. Only looks: changes nothing but what every operation does first,
+//! which is to make due keys ready.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::outcome::Why;
+use crate::storage::{Located, Phase, Slots, Storage};
+
+use super::{Queue, Session};
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Session<'_, K, S, L, M> {
+    /// Returns why a key does not run now. O(log n), however many keys, groups and levels there
+    /// are.
+    ///
+    /// A key passes these rows from the first to the last. The answer is the first one that applies
+    /// to it:
+    ///
+    /// | answer | while | what ends it |
+    /// |---|---|---|
+    /// | [`Running`](Why::Running) | the key is active | its run ends |
+    /// | [`Closed`](Why::Closed) | the queue is shut down, and the key is not ready | nothing |
+    /// | [`Idle`](Why::Idle) | the key is neither ready, active nor delayed | an add |
+    /// | [`Held`](Why::Held) | a [hold](crate::Policy) ends last, or as late as its deadline | its time, or `forget` and an add |
+    /// | [`Debounced`](Why::Debounced) | [`add_debounced`](Self::add_debounced) has set its deadline | its time, an add |
+    /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline | its time, an add |
+    /// | [`Delayed`](Why::Delayed) | another call has set its deadline | its time, an add |
+    /// | [`Paused`](Why::Paused) | the queue is paused | [`resume`](Self::resume) |
+    /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | [`resume_group`](Self::resume_group) |
+    /// | [`GroupAtLimit`](Why::GroupAtLimit) | its group has as many active keys as it may | a run of the group ends |
+    /// | [`GroupNoToken`](Why::GroupNoToken) | the rate of its group allows no run | its time |
+    /// | [`NoToken`](Why::NoToken) | the [run rate](crate::Policy::run_rate) allows no run | its time |
+    /// | [`Ready`](Why::Ready) | a worker may take it | a worker takes it |
+    ///
+    /// Of the last two rates, the one that allows a run later is named. A time is a promise: the
+    /// key does not run before it, unless another call changes something. When it comes, the key
+    /// passes to a later row. A ready key may have others in front of it, which may use the next
+    /// token or reach the limit of the group.
+    ///
+    /// If several calls ask for a deadline at the same time, `BackingOff` is named if the limiter is
+    /// among them. A key that was [restored](Self::restore) with a delay is `Delayed`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::{Fixed, Instant, Queue, Why, default_item_based};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Fixed<8>, _> = Queue::new(default_item_based());
+    /// let _ = queue.at(now).add("node-7");
+    /// assert_eq!(queue.at(now).why("node-7"), Why::Ready);
+    /// queue.at(now).pause();
+    /// assert_eq!(queue.at(now).why("node-7"), Why::Paused);
+    ///
+    /// let until = now + Duration::from_millis(1);
+    /// let _ = queue.at(now).add_rate_limited("node-8");
+    /// let why = queue.at(now).why("node-8");
+    /// assert_eq!(why, Why::BackingOff { until, failures: 1 });
+    /// assert_eq!(why.to_string(), "backs off until 1ms, after 1 failure");
+    /// assert_eq!(queue.at(until).why("node-8"), Why::Paused);
+    /// assert_eq!(queue.at(now).why("node-9"), Why::Idle);
+    /// ```
+    pub fn why<B>(&mut self, key: &B) -> Why
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        match self.queue.locate(key, self.now) {
+            Located::Found(id) => self.queue.why(id, self.now),
+            Located::Absent(_) if self.queue.closed => Why::Closed,
+            Located::Absent(_) => Why::Idle,
+        }
+    }
+}
+
+impl<K: Eq + Hash, S: Storage, L: RateLimiter, M: Metrics> Queue<K, S, L, M> {
+    /// The same for a key that has a slot, and whose own deadline has not passed.
+    fn why(&self, id: SlotId, now: Instant) -> Why {
+        let phase = self.slots.slot(id).map_or(Phase::Idle, |slot| slot.phase);
+        if phase.is_active() {
+            return Why::Running {
+                since: self.active_since(id),
+                again: phase.is_queued(),
+            };
+        }
+        match self.delays.due(id) {
+            _ if phase == Phase::Ready => self.why_ready(id, now),
+            _ if self.closed => Why::Closed,
+            Some(until) => self.why_delayed(id, until),
+            None => Why::Idle,
+        }
+    }
+
+    fn why_delayed(&self, id: SlotId, until: Instant) -> Why {
+        let failures = self.failures_of(id);
+        // No deadline is before the end of a hold (Q8).
+        if self.held_until(id) == until {
+            Why::Held { until, failures }
+        } else if self.is_debounced(id) {
+            Why::Debounced { until }
+        } else if self.delays.is_backoff(id) {
+            Why::BackingOff { until, failures }
+        } else {
+            Why::Delayed { until }
+        }
+    }
+
+    fn why_ready(&self, id: SlotId, now: Instant) -> Why {
+        if self.is_paused() {
+            return Why::Paused;
+        }
+        let start = self.paced_until();
+        match self.lists.why_blocked(id, now) {
+            Some(Why::GroupNoToken { until }) if until < start => Why::NoToken { until: start },
+            Some(blocked) => blocked,
+            None if start.is_after(now) => Why::NoToken { until: start },
+            None => Why::Ready,
+        }
+    }
+}

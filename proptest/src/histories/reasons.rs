@@ -1,0 +1,115 @@
+//! What a queue says of why its keys do not run is true: one that is said to be ready is handed
+//! out, unless those before it use up what it needs, and no other is before its time.
+
+use std::time::Duration;
+
+use requeue_core::{Instant, Why};
+
+use super::pair::{Pair, same, see_as};
+use super::{Failure, Looks, Step};
+use crate::subject::{Key, Subject};
+
+/// How many times of keys are seen to come.
+const TIMES_MAX: usize = 3;
+
+type Reasons = Vec<(Key, Why)>;
+
+impl Pair {
+    /// Takes every key that there is, and again as the times come that the queue has named. Nothing
+    /// is done if calls wait, which would take the keys.
+    pub(super) fn see_reasons_hold(&mut self) -> Result<(), Failure> {
+        if !self.calls.is_empty() {
+            return Ok(());
+        }
+        self.take_what_is_ready()?;
+        for _ in 0..TIMES_MAX {
+            let before = self.reasons()?;
+            let times = before.iter().filter_map(|(_, why)| why.until());
+            let Some(until) = times.filter(|until| !until.is_never()).min() else {
+                return Ok(());
+            };
+            let (most, step) = self.time_before(until);
+            self.compare(&Step::Advance(most), Looks::Never)?;
+            let now = self.reasons()?;
+            self.expect(are_same(&now, &before), || {
+                format!("a reason changes before {until}: {before:?}")
+            })?;
+            self.compare(&Step::TryGet, Looks::Never)?;
+            let now = self.reasons()?;
+            self.expect(are_same(&now, &before), || {
+                format!("a key is handed out before {until}: {before:?}")
+            })?;
+            self.compare(&Step::Advance(step), Looks::Never)?;
+            let after = self.reasons()?;
+            for ((key, before), (_, after)) in before.iter().zip(after) {
+                let is_over = before.until() != Some(until) || *before != after;
+                self.expect(is_over, || format!("key {key} is still {after:?}"))?;
+            }
+            self.take_what_is_ready()?;
+        }
+        Ok(())
+    }
+
+    fn take_what_is_ready(&mut self) -> Result<(), Failure> {
+        let before = self.reasons()?;
+        for _ in &before {
+            self.compare(&Step::TryGet, Looks::Never)?;
+        }
+        let after = self.reasons()?;
+        for ((key, before), (_, after)) in before.iter().zip(after) {
+            let may_be = match before {
+                Why::Running { .. } => matches!(after, Why::Running { .. }),
+                Why::Ready => matches!(
+                    after,
+                    Why::Running { .. }
+                        | Why::GroupAtLimit
+                        | Why::GroupNoToken { .. }
+                        | Why::NoToken { .. }
+                ),
+                _ => !matches!(after, Why::Running { .. } | Why::Ready),
+            };
+            self.expect(may_be, || {
+                format!("all that is ready is taken: key {key} was {before:?}, and is {after:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Why each key does not run, for the queue as for the model.
+    fn reasons(&mut self) -> Result<Reasons, Failure> {
+        let mut reasons = Vec::new();
+        for key in 1..=self.keys {
+            let expected = self.model.why(key);
+            let why = (key, self.subject.why(key));
+            let expected = (key, see_as(&mut self.subject, expected));
+            same("why", why, expected).map_err(|wrong| self.failure(wrong))?;
+            reasons.push(why);
+        }
+        Ok(reasons)
+    }
+
+    /// How long until the last time before this one that the clock can show, and on to the next.
+    fn time_before(&self, until: Instant) -> (Duration, Duration) {
+        // Instants are 64 bits of nanoseconds, and so is what is left until one of them.
+        let nanos = |duration: Duration| (Instant::EPOCH + duration).as_nanos();
+        let grain = self.abilities.grain;
+        let left = nanos(until.saturating_since(self.model.now()));
+        let most = left.saturating_sub(1) / nanos(grain).max(1) * nanos(grain);
+        (Duration::from_nanos(most), grain)
+    }
+
+    fn expect(&self, holds: bool, wrong: impl FnOnce() -> String) -> Result<(), Failure> {
+        if holds {
+            return Ok(());
+        }
+        Err(self.failure(wrong()))
+    }
+}
+
+/// Whether no reason has changed, but that a run may be followed by another: an active key may also
+/// have a deadline.
+fn are_same(now: &Reasons, before: &Reasons) -> bool {
+    let runs = |why: &Why| matches!(why, Why::Running { .. });
+    let mut both = now.iter().zip(before);
+    both.all(|((_, now), (_, before))| now == before || runs(now) && runs(before))
+}
