@@ -7,7 +7,7 @@
 //!
 //! A slot knows the bucket of its number, so that a removal is no search. A number that leaves a
 //! crowded place leaves a *mark* there, over which searches go on. A queue whose keys come and go
-//! for long would get ever slower by them, so a table with many marks is filled anew.
+//! for long would get ever slower by them, so a table with many marks is rebuilt.
 
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
@@ -135,7 +135,7 @@ impl Tables {
     pub(super) fn insert(&mut self, hash: Hashed, id: u32, slots: &mut impl Places) -> Bucket {
         let kept = hash.kept();
         if self.table_mut(kept).is_some_and(|table| is_crowded(table)) {
-            self.fill_anew(kept, slots);
+            self.rebuild(kept, slots);
         }
         match self.table_mut(kept) {
             Some(table) => put(table, hash, id, slots),
@@ -143,10 +143,10 @@ impl Tables {
         }
     }
 
-    /// Fills a table anew, and makes it larger if keys were made to have hashes of this one.
+    /// Rebuilds a table, and makes it larger if keys were made to have hashes of this one.
     #[cold]
     #[inline(never)]
-    fn fill_anew(&mut self, hash: Kept, slots: &mut impl Places) {
+    fn rebuild(&mut self, hash: Kept, slots: &mut impl Places) {
         // In the table that is being split all buckets are others: they have to be looked at again.
         if self
             .under_way()
