@@ -54,8 +54,8 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// An add costs the same, however many keys there are. The index is one hash table up to 20,000
 /// keys. A larger queue has a table of 160 KiB for every 10,000: one table at a time is split in
-/// two, 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots are
-/// in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
+/// two, 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots
+/// are in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
 /// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
