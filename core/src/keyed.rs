@@ -12,7 +12,7 @@ use crate::lists::Lists;
 use crate::lists::fixed::FixedLists;
 use crate::priority::Plain;
 use crate::storage::fixed::{Fixed, FixedSlots};
-use crate::storage::{Located, Phase, Place, Slots, Storage};
+use crate::storage::{Located, Phase, Place, Records, Slots, Storage};
 
 /// A [`RateLimiter`] with a record for each key: client-go's `TypedRateLimiter` without a queue.
 ///
@@ -42,9 +42,11 @@ where
     L: RateLimiter,
     S: Storage,
 {
+    /// All records, as long as there is no limit.
+    unordered: S::Records<K, L::Record>,
+    /// All records, if there is a limit.
     slots: S::Slots<K, L::Record>,
-    /// The keys in the order of their last failures, the oldest first. Kept only if there is a
-    /// limit.
+    /// Their keys in the order of their last failures, the oldest first.
     lists: S::Lists<Plain>,
     limiter: L,
     failure_records_max: Option<usize>,
@@ -60,6 +62,7 @@ where
     /// an example.
     pub const fn new(limiter: L) -> Self {
         Self {
+            unordered: (),
             slots: FixedSlots::new(),
             lists: FixedLists::DEFAULT,
             limiter,
@@ -85,8 +88,9 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::Growable> {
     /// ```
     pub fn growable(limiter: L) -> Self {
         use crate::lists::growable::GrowableLists;
-        use crate::storage::growable::{GrowableSlots, RandomState};
+        use crate::storage::growable::{GrowableRecords, GrowableSlots, RandomState};
         Self {
+            unordered: GrowableRecords::new(RandomState::default()),
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
             lists: GrowableLists::default(),
             limiter,
@@ -97,7 +101,8 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::Growable> {
 
 impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// Counts a failure of a key, and returns how long the key has to wait. O(1) plus the limiter's
-    /// cost. The key is cloned if it is new.
+    /// cost. The key is cloned if it is new. Without a limit a new key may move all records: O(1)
+    /// amortized.
     ///
     /// # Examples
     ///
@@ -113,6 +118,12 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// assert_eq!([pause(7), pause(7), pause(7), pause(8)], [1, 2, 4, 1]);
     /// ```
     pub fn when(&mut self, key: &K, now: Instant) -> Duration {
+        if self.failure_records_max.is_none() {
+            let limiter = &mut self.limiter;
+            return self
+                .unordered
+                .change(key, |record| limiter.when(record, now));
+        }
         match self.slots.locate(key) {
             Located::Found(id) => {
                 self.make_youngest(id);
@@ -155,6 +166,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
+        if self.failure_records_max.is_none() {
+            let record = self.unordered.remove(key);
+            return record.map_or(0, |record| self.limiter.failures(&record));
+        }
         match self.slots.locate(key) {
             Located::Found(id) => {
                 let failures = self.failures_of(id);
@@ -172,6 +187,10 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
+        if self.failure_records_max.is_none() {
+            let record = self.unordered.get(key);
+            return record.map_or(0, |record| self.limiter.failures(record));
+        }
         match self.slots.locate(key) {
             Located::Found(id) => self.failures_of(id),
             Located::Absent(_) => 0,
@@ -180,7 +199,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
 
     /// Returns the number of keys that have a record. O(1).
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.unordered.len() + self.slots.len()
     }
 
     /// Returns whether no key has a record. O(1).
@@ -209,9 +228,12 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// ```
     pub fn limit_failure_records(&mut self, keys: usize) {
         let max = keys.min(S::CAPACITY.unwrap_or(usize::MAX));
-        if self.failure_records_max.replace(max).is_none() {
-            let slots = (0..self.slots.bound()).map(SlotId::from_index);
-            for id in slots.filter(|id| self.slots.slot(*id).is_some()) {
+        self.failure_records_max = Some(max);
+        for (key, record) in self.unordered.take().take(max) {
+            if let Located::Absent(place) = self.slots.locate(&key)
+                && let Some(id) = self.slots.vacancy()
+            {
+                self.slots.claim(id, place, key, record, Phase::Idle);
                 self.lists.retain_record(id);
             }
         }
@@ -293,12 +315,32 @@ mod tests {
 
     #[cfg(feature = "alloc")]
     #[test]
+    fn records_keep_their_failures_when_they_are_limited() {
+        let mut limiter = KeyedLimiter::growable(default_item_based());
+        for key in [1, 2, 2, 3, 3, 3] {
+            let _ = limiter.when(&key, Instant::EPOCH);
+        }
+        limiter.limit_failure_records(5);
+        assert_eq!([1, 2, 3, 4].map(|key| limiter.failures(&key)), [1, 2, 3, 0]);
+        for key in [4, 5, 1] {
+            let _ = limiter.when(&key, Instant::EPOCH);
+        }
+        assert_eq!((limiter.len(), limiter.failures(&1)), (5, 2));
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
     fn a_growable_limiter_has_a_record_of_every_key() {
         let mut limiter = KeyedLimiter::growable(default_item_based());
         for key in 0..1000_u32 {
             let _ = limiter.when(&key, Instant::EPOCH);
         }
         assert_eq!(limiter.len(), 1000);
+        let delay = limiter.when(&7, Instant::EPOCH);
+        assert_eq!(delay, Duration::from_millis(2));
+        assert_eq!((limiter.failures(&7), limiter.forget(&7)), (2, 2));
+        assert_eq!((limiter.failures(&7), limiter.forget(&7)), (0, 0));
+        assert_eq!(limiter.len(), 999);
         limiter.limit_failure_records(10);
         assert_eq!(limiter.len(), 10);
         for key in 2000..2010 {

@@ -574,7 +574,7 @@ impl<H: Host> Shared<H> {
     }
     queue_face! {
         adding_each: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Storage
+        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 

@@ -55,6 +55,68 @@ pub trait Storage: sealed::Sealed {
     type Nodes: Nodes;
     #[doc(hidden)]
     type Policy<P: Priorities>: KeepPolicy;
+    #[doc(hidden)]
+    type Records<K: Eq + Hash, R>: Records<K, R>;
+}
+
+/// Records of keys without slots: what a limiter keeps as long as nothing bounds how many there
+/// are. Fixed storage, `()`, keeps none.
+#[doc(hidden)]
+pub trait Records<K, R> {
+    fn len(&self) -> usize;
+
+    fn get<B>(&self, key: &B) -> Option<&R>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized;
+
+    /// Changes the record of a key, which it gets if it is not the default one then.
+    fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut R) -> T) -> T
+    where
+        K: Clone,
+        R: Default + PartialEq;
+
+    fn remove<B>(&mut self, key: &B) -> Option<R>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized;
+
+    /// Takes all of them out, in no particular order.
+    fn take(&mut self) -> impl Iterator<Item = (K, R)>;
+}
+
+impl<K, R> Records<K, R> for () {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn get<B>(&self, _: &B) -> Option<&R>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        None
+    }
+
+    fn change<T>(&mut self, _: &K, change: impl FnOnce(&mut R) -> T) -> T
+    where
+        K: Clone,
+        R: Default + PartialEq,
+    {
+        change(&mut R::default())
+    }
+
+    fn remove<B>(&mut self, _: &B) -> Option<R>
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+    {
+        None
+    }
+
+    fn take(&mut self) -> impl Iterator<Item = (K, R)> {
+        core::iter::empty()
+    }
 }
 
 /// The slots of a queue and the index from key to slot.

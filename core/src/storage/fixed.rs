@@ -79,6 +79,7 @@ impl<const N: usize, I: Index> Storage for Fixed<N, I> {
     type Lists<P: Priorities> = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
     type Policy<P: Priorities> = P::FixedPolicy;
+    type Records<K: Eq + Hash, R> = ();
 }
 
 /// Slots in an array, indexed by `N` hash chains.

@@ -13,13 +13,15 @@ use super::{Located, Phase, Slot, Slots, Storage};
 
 mod nodes;
 mod parts;
+mod records;
 mod seed;
 mod tables;
 
 pub(crate) use nodes::GrowableNodes;
 use parts::Parts;
+pub(crate) use records::GrowableRecords;
 pub use seed::RandomState;
-use tables::{Hashed, Kept, Tables};
+use tables::{Bucket, Hashed, Kept, Places, Tables};
 
 /// Room for as many keys as fit into memory, up to 2^32 - 2.
 ///
@@ -48,14 +50,14 @@ use tables::{Hashed, Kept, Tables};
 ///
 /// # Growth
 ///
-/// An add costs the same, however many keys there are. The index is one hash table up to 13,000
-/// keys. A larger queue has a table of 80 KiB for every 6,500: one table at a time is split in two,
-/// 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots are
-/// in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
-/// [`Queue::with_capacity`] and [`Queue::reserve`] make room in advance.
+/// An add costs the same, however many keys there are. The index is one hash table up to 20,000
+/// keys. A larger queue has a table of 160 KiB for every 10,000: one table at a time is split in
+/// two, 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots
+/// are in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
+/// [`Queue::with_capacity`] and [`Session::reserve`] make room in advance.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
-/// [`Queue::reserve`]: crate::Queue::reserve
+/// [`Session::reserve`]: crate::Session::reserve
 ///
 /// # Examples
 ///
@@ -78,6 +80,7 @@ impl<H: BuildHasher> Storage for Growable<H> {
     type Lists<P: Priorities> = P::GrowableLists;
     type Nodes = GrowableNodes;
     type Policy<P: Priorities> = SideTable;
+    type Records<K: Eq + Hash, R> = GrowableRecords<K, R, H>;
 }
 
 /// Slots in parts, and an index of them.
@@ -104,10 +107,39 @@ const ENTRIES: usize = 1 << 15;
 /// A slot, or room for one.
 #[derive(Debug)]
 enum Entry<K, S> {
-    /// Keeps its hash, so that the index moves and removes it without a look at the key.
-    Live(Slot<K, S, Kept>),
+    Live(Slot<K, S, Tag>),
     /// The vacant entry that was emptied before this one.
     Vacant(u32),
+}
+
+/// What a slot knows about its place in the index: its hash, so that the index moves it without a
+/// look at the key, and its bucket, so that it is removed without a search.
+// In bytes, so that a slot loses none to alignment: with a u64 key they are padding otherwise.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Tag {
+    hash: [u8; 4],
+    bucket: [u8; size_of::<Bucket>()],
+}
+
+impl Tag {
+    #[inline]
+    fn new(hash: Kept, bucket: Bucket) -> Self {
+        Self {
+            hash: hash.0.to_ne_bytes(),
+            bucket: bucket.to_ne_bytes(),
+        }
+    }
+
+    #[inline]
+    fn hash(self) -> Kept {
+        Kept(u32::from_ne_bytes(self.hash))
+    }
+
+    #[inline]
+    fn bucket(self) -> Bucket {
+        Bucket::from_ne_bytes(self.bucket)
+    }
 }
 
 impl<K, S, H> GrowableSlots<K, S, H> {
@@ -137,7 +169,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         let new = additional.saturating_sub(self.entries.len() - self.len);
         self.entries.reserve(new);
         let slots = self.entries.len().saturating_add(new);
-        self.index.reserve(slots, hash_in(&self.entries));
+        self.index.reserve(slots, &mut self.entries);
     }
 
     /// Makes room for one more slot.
@@ -145,22 +177,30 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     fn add_slot(&mut self) {
         self.entries.push(Entry::Vacant(u32::NONE));
         let slots = self.entries.len();
-        self.index.grow(slots, hash_in(&self.entries));
+        self.index.grow(slots, &mut self.entries);
     }
 }
 
-/// The hash of each live slot.
-#[inline]
-fn hash_in<K, S>(entries: &Parts<Entry<K, S>, ENTRIES>) -> impl Fn(u32) -> Kept {
-    |id| match entries.get(id as usize) {
-        Some(Entry::Live(slot)) => slot.tag,
-        _ => Kept::NONE,
+impl<K, S> Places for Parts<Entry<K, S>, ENTRIES> {
+    #[inline]
+    fn hash(&self, id: u32) -> Kept {
+        match self.get(id as usize) {
+            Some(Entry::Live(slot)) => slot.tag.hash(),
+            _ => Kept::NONE,
+        }
+    }
+
+    #[inline]
+    fn moved(&mut self, id: u32, bucket: Bucket) {
+        if let Some(Entry::Live(slot)) = self.get_mut(id as usize) {
+            slot.tag.bucket = bucket.to_ne_bytes();
+        }
     }
 }
 
 impl<K, S, H> GrowableSlots<K, S, H> {
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Kept>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Tag>> {
         match self.entries.get(id.index())? {
             Entry::Live(slot) => Some(slot),
             Entry::Vacant(_) => None,
@@ -170,7 +210,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     /// Finds a key that is not in the first slot that has nearly its hash.
     #[cold]
     #[inline(never)]
-    fn find_other<B>(&self, hash: Hashed, key: &B) -> Option<(SlotId, &Slot<K, S, Kept>)>
+    fn find_other<B>(&self, hash: Hashed, key: &B) -> Option<(SlotId, &Slot<K, S, Tag>)>
     where
         K: Borrow<B>,
         B: Eq + ?Sized,
@@ -185,7 +225,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 
     /// A slot, if it is that of a key.
     #[inline]
-    fn slot_of<B>(&self, id: SlotId, key: &B) -> Option<(SlotId, &Slot<K, S, Kept>)>
+    fn slot_of<B>(&self, id: SlotId, key: &B) -> Option<(SlotId, &Slot<K, S, Tag>)>
     where
         K: Borrow<B>,
         B: Eq + ?Sized,
@@ -196,7 +236,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
 }
 
 impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
-    type Tag = Kept;
+    type Tag = Tag;
     type Place = Hashed;
 
     fn reserve(&mut self, additional: usize) {
@@ -213,7 +253,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     #[inline(always)]
-    fn find<B>(&self, key: &B) -> (Located<Hashed>, Option<&Slot<K, S, Kept>>)
+    fn find<B>(&self, key: &B) -> (Located<Hashed>, Option<&Slot<K, S, Tag>>)
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
@@ -252,13 +292,13 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         if self.vacant != vacancy.0 {
             self.add_slot();
         }
+        let bucket = self.index.insert(hash, vacancy.0, &mut self.entries);
         if let Some(entry) = self.entries.get_mut(vacancy.index()) {
             if let Entry::Vacant(before) = *entry {
                 self.vacant = before;
             }
-            *entry = Entry::Live(Slot::new(key, meta, hash.kept(), phase));
+            *entry = Entry::Live(Slot::new(key, meta, Tag::new(hash.kept(), bucket), phase));
             self.len += 1;
-            self.index.insert(hash, vacancy.0, hash_in(&self.entries));
         }
     }
 
@@ -273,18 +313,18 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         };
         self.vacant = id.0;
         self.len -= 1;
-        self.index.remove(gone.tag.hash(), id.0);
+        self.index.remove(gone.tag.hash(), id.0, gone.tag.bucket());
         // Last, because the key's `Drop` runs here and may panic.
         drop(gone);
     }
 
     #[inline]
-    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Kept>> {
+    fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Tag>> {
         self.slot(id)
     }
 
     #[inline]
-    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Kept>> {
+    fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Tag>> {
         match self.entries.get_mut(id.index())? {
             Entry::Live(slot) => Some(slot),
             Entry::Vacant(_) => None,
@@ -343,10 +383,10 @@ mod tests {
 
     #[test]
     fn room_for_a_slot_takes_no_more_than_the_slot() {
-        assert_eq!(size_of::<Entry<u8, ()>>(), size_of::<Slot<u8, (), Kept>>());
+        assert_eq!(size_of::<Entry<u8, ()>>(), size_of::<Slot<u8, (), Tag>>());
         assert_eq!(
-            size_of::<Entry<u64, Kept>>(),
-            size_of::<Slot<u64, u32, Kept>>()
+            size_of::<Entry<u64, u32>>(),
+            size_of::<Slot<u64, u32, Tag>>()
         );
     }
 

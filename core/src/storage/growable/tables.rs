@@ -4,6 +4,10 @@
 //! are as many as the slots need: one at a time is split, a few buckets with each new slot
 //! (W. Litwin, "Linear hashing: a new tool for file and table addressing", 1980). Of 2^k + m tables
 //! the first m of the first 2^k have been split, and their other halves are the last m.
+//!
+//! A slot knows the bucket of its number, so that a removal is no search. A number that leaves a
+//! crowded place leaves a *mark* there, over which searches go on. A queue whose keys come and go
+//! for long would get ever slower by them, so a table with many marks is rebuilt.
 
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
@@ -11,7 +15,19 @@ use core::mem;
 
 use hashbrown::HashTable;
 
-/// Slot numbers by the hashes that their slots keep. What `hash_of` returns is the hash of a slot.
+/// What slots know about their places in the index.
+pub(super) trait Places {
+    /// The hash of a slot.
+    fn hash(&self, id: u32) -> Kept;
+
+    /// Called when the number of a slot is in another bucket.
+    fn moved(&mut self, id: u32, bucket: Bucket);
+}
+
+/// The bucket of a number; that of another one if it does not fit, which is found out.
+pub(super) type Bucket = u16;
+
+/// Slot numbers by the hashes that their slots keep.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// The only table, which grows to the size of all others. A field of its own, so that a queue
@@ -26,19 +42,16 @@ pub(super) struct Tables {
     unmoved: Option<usize>,
 }
 
-/// How many buckets a table has, if there are several. They take 80 KiB.
-const BUCKETS: usize = if cfg!(miri) { 64 } else { 1 << 14 };
-
-/// How many numbers these have room for.
-const ROOM: usize = BUCKETS / 8 * 7;
+/// How many buckets a table has, if there are several. They take 160 KiB.
+const BUCKETS: usize = if cfg!(miri) { 64 } else { 1 << 15 };
 
 /// How many slots there are for each table. A table that waits to be split has twice as many, give
-/// or take a few hundred, and still room.
-const SLOTS: usize = BUCKETS / 5 * 2;
+/// or take a few hundred: it is five eighths full.
+const SLOTS: usize = BUCKETS / 16 * 5;
 
 /// Up to so many slots most of a table is left empty. In a small, full table an add, get and finish
-/// takes half as long again, probably because a search reads what the last change has just written.
-const FEW: usize = BUCKETS / 64;
+/// takes a quarter longer, probably because a search reads what the last change has just written.
+const FEW: usize = BUCKETS / 128;
 
 /// How many buckets are looked at with each new slot: a table is split before the next one has to
 /// be.
@@ -57,14 +70,14 @@ impl Tables {
     /// The place of a table among many.
     // Without a branch, because none could be predicted: which half applies is random.
     #[inline]
-    fn place(&self, hash: Hashed) -> usize {
+    fn place(&self, hash: Kept) -> usize {
         let split = selecting(hash, self.mask);
         let whole = selecting(hash, self.mask >> 1);
         select_unpredictable(split < self.many.len(), split, whole)
     }
 
     #[inline]
-    fn table(&self, hash: Hashed) -> Option<&HashTable<u32>> {
+    fn table(&self, hash: Kept) -> Option<&HashTable<u32>> {
         if self.many.is_empty() {
             return Some(&self.one);
         }
@@ -72,7 +85,7 @@ impl Tables {
     }
 
     #[inline]
-    fn table_mut(&mut self, hash: Hashed) -> Option<&mut HashTable<u32>> {
+    fn table_mut(&mut self, hash: Kept) -> Option<&mut HashTable<u32>> {
         if self.many.is_empty() {
             return Some(&mut self.one);
         }
@@ -88,7 +101,7 @@ impl Tables {
     }
 
     /// The place of the table that a number may still be in, instead of where it belongs.
-    fn source(&self, hash: Hashed) -> Option<usize> {
+    fn source(&self, hash: Kept) -> Option<usize> {
         let [source, target] = self.under_way()?;
         (self.place(hash) == target).then_some(source)
     }
@@ -97,7 +110,7 @@ impl Tables {
     /// goes on if it has not.
     #[inline]
     pub(super) fn first(&self, hash: Hashed) -> Option<u32> {
-        self.table(hash)?.iter_hash(hash.0).next().copied()
+        self.table(hash.kept())?.find(hash.0, |_| true).copied()
     }
 
     /// Whether a number may be in another table than that which [`first`](Self::first) looks at.
@@ -108,84 +121,112 @@ impl Tables {
 
     /// Finds a number, also in a table that is being split. O(1) expected.
     pub(super) fn find(&self, hash: Hashed, mut is_sought: impl FnMut(u32) -> bool) {
-        let source = self.source(hash).and_then(|source| self.many.get(source));
-        for table in [self.table(hash), source].into_iter().flatten() {
+        let kept = hash.kept();
+        let source = self.source(kept).and_then(|source| self.many.get(source));
+        for table in [self.table(kept), source].into_iter().flatten() {
             if table.find(hash.0, |&id| is_sought(id)).is_some() {
                 return;
             }
         }
     }
 
-    /// Puts a number in that is not there. O(1) expected.
+    /// Puts a number in that is not there, and returns its bucket. O(1) expected.
     #[inline(always)]
-    pub(super) fn insert(&mut self, hash: Hashed, id: u32, hash_of: impl Fn(u32) -> Kept) {
-        if self.is_split() {
-            self.look_again(hash);
+    pub(super) fn insert(&mut self, hash: Hashed, id: u32, slots: &mut impl Places) -> Bucket {
+        let kept = hash.kept();
+        if self.table_mut(kept).is_some_and(|table| is_crowded(table)) {
+            self.rebuild(kept, slots);
         }
-        if let Some(table) = self.table_mut(hash) {
-            let _ = table.insert_unique(hash.0, id, |&id| hash_of(id).hash().0);
+        match self.table_mut(kept) {
+            Some(table) => put(table, hash, id, slots),
+            None => 0,
         }
     }
 
-    /// A number that comes into a full table may move all others: they have to be looked at again.
+    /// Rebuilds a table, and makes it larger if keys were made to have hashes of this one.
     #[cold]
-    fn look_again(&mut self, hash: Hashed) {
-        let [source, _] = self.under_way().unwrap_or_default();
-        let is_full = |table: &HashTable<u32>| table.len() == table.capacity();
-        if self.place(hash) == source && self.many.get(source).is_some_and(is_full) {
+    #[inline(never)]
+    fn rebuild(&mut self, hash: Kept, slots: &mut impl Places) {
+        // In the table that is being split all buckets are others: they have to be looked at again.
+        if self
+            .under_way()
+            .is_some_and(|[source, _]| self.place(hash) == source)
+        {
             self.unmoved = Some(0);
+        }
+        if let Some(table) = self.table_mut(hash) {
+            let room = table.num_buckets() / 8 * 7;
+            let room = if table.len() < room / 8 * 7 {
+                room
+            } else {
+                2 * room
+            };
+            refill(table, room.max(1), slots);
         }
     }
 
     /// Takes a number out. O(1) expected. No other slot is looked at.
-    #[inline]
-    pub(super) fn remove(&mut self, hash: Hashed, id: u32) {
-        let Some(table) = self.table_mut(hash) else {
-            return;
-        };
-        match table.find_entry(hash.0, |&other| other == id) {
-            Ok(entry) => _ = entry.remove(),
-            Err(_) => self.remove_unmoved(hash, id),
+    #[inline(always)]
+    pub(super) fn remove(&mut self, hash: Kept, id: u32, bucket: Bucket) {
+        if let Some(table) = self.table_mut(hash)
+            && let Ok(entry) = table.get_bucket_entry(bucket.into())
+            && *entry.get() == id
+        {
+            let _ = entry.remove();
+        } else {
+            self.remove_elsewhere(hash, id);
         }
     }
 
+    /// The same for a number that is in a table that is being split, or in a very large one.
     #[cold]
-    fn remove_unmoved(&mut self, hash: Hashed, id: u32) {
-        if let Some(source) = self.source(hash)
-            && let Some(table) = self.many.get_mut(source)
-            && let Ok(entry) = table.find_entry(hash.0, |&other| other == id)
-        {
-            let _ = entry.remove();
+    #[inline(never)]
+    fn remove_elsewhere(&mut self, hash: Kept, id: u32) {
+        let places = [Some(self.place(hash)), self.source(hash)];
+        let many = places.into_iter().flatten();
+        for place in many {
+            let table = match self.many.get_mut(place) {
+                Some(table) => table,
+                None => &mut self.one,
+            };
+            if let Ok(entry) = table.find_entry(hash.hash().0, |&other| other == id) {
+                let _ = entry.remove();
+                return;
+            }
         }
     }
 
     /// Goes on with the split of a table, or begins one if there are too few for so many slots.
     /// Called for each new slot.
-    pub(super) fn grow(&mut self, slots: usize, hash_of: impl Fn(u32) -> Kept) {
+    pub(super) fn grow(&mut self, count: usize, slots: &mut impl Places) {
         if self.is_split() {
-            self.move_some(STEP, hash_of);
-        } else if self.many.len().max(1) < tables_for(slots) {
+            self.move_some(STEP, slots);
+        } else if self.many.len().max(1) < tables_for(count) {
             self.begin_split();
-        } else if slots <= FEW && self.one.capacity() < 4 * slots {
-            self.reserve_one(8 * slots, hash_of);
+        } else {
+            self.grow_one(count, slots);
         }
     }
 
     /// Makes room for so many slots. As many steps as there are slots.
-    pub(super) fn reserve(&mut self, slots: usize, hash_of: impl Fn(u32) -> Kept) {
-        self.move_some(usize::MAX, &hash_of);
-        if self.many.is_empty() {
-            self.reserve_one(slots.min(ROOM), &hash_of);
-        }
-        for _ in self.many.len().max(1)..tables_for(slots) {
+    pub(super) fn reserve(&mut self, count: usize, slots: &mut impl Places) {
+        self.move_some(usize::MAX, slots);
+        self.grow_one(count, slots);
+        for _ in self.many.len().max(1)..tables_for(count) {
             self.begin_split();
-            self.move_some(usize::MAX, &hash_of);
+            self.move_some(usize::MAX, slots);
         }
     }
 
-    fn reserve_one(&mut self, slots: usize, hash_of: impl Fn(u32) -> Kept) {
-        let more = slots.saturating_sub(self.one.len());
-        self.one.reserve(more, |&id| hash_of(id).hash().0);
+    /// Leaves more than half of the only table empty, until it is as large as others.
+    fn grow_one(&mut self, count: usize, slots: &mut impl Places) {
+        let (least, room) = match count {
+            ..=FEW => (4 * count, 8 * count),
+            _ => (2 * count, (2 * count).min(BUCKETS / 8 * 7)),
+        };
+        if self.many.is_empty() && self.one.capacity() < least && self.one.num_buckets() < BUCKETS {
+            refill(&mut self.one, room, slots);
+        }
     }
 
     /// Adds a table, which takes over about half of another one.
@@ -196,13 +237,13 @@ impl Tables {
         if self.many.len() > self.mask as usize {
             self.mask = self.mask << 1 | 1;
         }
-        self.many.push(HashTable::with_capacity(ROOM));
+        self.many.push(HashTable::with_capacity(BUCKETS / 8 * 7));
         self.unmoved = Some(0);
     }
 
     /// Looks at so many buckets of the table that is being split.
-    fn move_some(&mut self, buckets: usize, hash_of: impl Fn(u32) -> Kept) {
-        let (mask, hash_of) = (self.mask, |id: &u32| hash_of(*id));
+    fn move_some(&mut self, buckets: usize, slots: &mut impl Places) {
+        let mask = self.mask;
         let (Some(first), Some(places)) = (self.unmoved, self.under_way()) else {
             return;
         };
@@ -214,13 +255,36 @@ impl Tables {
             let Ok(entry) = source.get_bucket_entry(bucket) else {
                 continue;
             };
-            let hash = hash_of(entry.get()).hash();
+            let hash = slots.hash(*entry.get());
             if selecting(hash, mask) == places[1] {
                 let (id, _) = entry.remove();
-                let _ = target.insert_unique(hash.0, id, |id| hash_of(id).hash().0);
+                let bucket = put(target, hash.hash(), id, slots);
+                slots.moved(id, bucket);
             }
         }
         self.unmoved = (end < source.num_buckets()).then_some(end);
+    }
+}
+
+/// Whether an eighth of a table is marks, or it is full.
+#[inline]
+fn is_crowded(table: &HashTable<u32>) -> bool {
+    // A mark takes the room of a number until it is replaced by one.
+    table.capacity() < table.num_buckets() / 4 * 3 || table.len() == table.capacity()
+}
+
+/// Puts a number into a table that has room, and returns its bucket.
+#[inline(always)]
+fn put(table: &mut HashTable<u32>, hash: Hashed, id: u32, slots: &impl Places) -> Bucket {
+    let entry = table.insert_unique(hash.0, id, |&id| slots.hash(id).hash().0);
+    entry.bucket_index() as Bucket
+}
+
+/// Moves all numbers of a table into a new one, without the marks.
+fn refill(table: &mut HashTable<u32>, room: usize, slots: &mut impl Places) {
+    for id in mem::replace(table, HashTable::with_capacity(room)) {
+        let bucket = put(table, slots.hash(id).hash(), id, slots);
+        slots.moved(id, bucket);
     }
 }
 
@@ -233,10 +297,10 @@ const fn tables_for(slots: usize) -> usize {
 }
 
 /// What selects a table: bits that neither a place in a table comes from nor the tag, as long as
-/// there are at most 2^11 tables.
+/// there are at most 2^10 tables.
 #[inline]
-const fn selecting(hash: Hashed, mask: u32) -> usize {
-    (hash.kept().0 >> 14 & mask) as usize
+const fn selecting(hash: Kept, mask: u32) -> usize {
+    (hash.0 >> 15 & mask) as usize
 }
 
 /// The bits of a hash that are used: hashbrown begins its search at the lowest, and compares the
@@ -246,9 +310,8 @@ const fn selecting(hash: Hashed, mask: u32) -> usize {
 pub struct Hashed(u64);
 
 /// The same in 32 bits, as a slot keeps it.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept(u32);
+pub(super) struct Kept(pub(super) u32);
 
 const USED: u64 = 0xFE00_0000_01FF_FFFF;
 
@@ -285,10 +348,23 @@ mod tests {
 
     use super::*;
 
+    /// Hashes and buckets of slots.
+    struct Known(Vec<(Kept, Bucket)>);
+
+    impl Places for Known {
+        fn hash(&self, id: u32) -> Kept {
+            self.0[id as usize].0
+        }
+
+        fn moved(&mut self, id: u32, bucket: Bucket) {
+            self.0[id as usize].1 = bucket;
+        }
+    }
+
     /// Numbers in tables, and beside them which are there.
     struct Numbers {
         tables: Tables,
-        hashes: Vec<Kept>,
+        known: Known,
         there: Vec<bool>,
     }
 
@@ -296,7 +372,7 @@ mod tests {
         fn new(hash_of: impl Fn(u32) -> u32, count: u32) -> Self {
             Self {
                 tables: Tables::new(),
-                hashes: (0..count).map(|id| Kept(hash_of(id))).collect(),
+                known: Known((0..count).map(|id| (Kept(hash_of(id)), 0)).collect()),
                 there: Vec::new(),
             }
         }
@@ -304,33 +380,44 @@ mod tests {
         /// A new slot with the next number.
         fn add(&mut self) {
             let id = self.there.len() as u32;
-            let hashes = &self.hashes;
             self.there.push(false);
-            self.tables.grow(self.there.len(), |id| hashes[id as usize]);
+            self.tables.grow(self.there.len(), &mut self.known);
             self.put(id);
         }
 
         fn put(&mut self, id: u32) {
-            let hashes = &self.hashes;
-            let hash = hashes[id as usize].hash();
-            self.tables.insert(hash, id, |id| hashes[id as usize]);
+            let hash = self.hash(id).hash();
+            let bucket = self.tables.insert(hash, id, &mut self.known);
+            self.known.moved(id, bucket);
             self.there[id as usize] = true;
         }
 
         fn remove(&mut self, id: u32) {
-            self.tables.remove(self.hashes[id as usize].hash(), id);
+            let (hash, bucket) = self.known.0[id as usize];
+            self.tables.remove(hash, id, bucket);
             self.there[id as usize] = false;
+        }
+
+        fn hash(&self, id: u32) -> Kept {
+            self.known.hash(id)
         }
 
         /// Whether a number is found, and how many were asked about.
         fn find(&self, id: u32) -> (bool, usize) {
             let (mut found, mut asked) = (false, 0);
-            self.tables.find(self.hashes[id as usize].hash(), |other| {
+            self.tables.find(self.hash(id).hash(), |other| {
                 asked += 1;
                 found = other == id;
                 found
             });
             (found, asked)
+        }
+
+        /// Whether a removal is no search.
+        fn is_in_its_bucket(&self, id: u32) -> bool {
+            let (hash, bucket) = self.known.0[id as usize];
+            let table = self.tables.table(hash).unwrap();
+            table.get_bucket(bucket.into()) == Some(&id)
         }
 
         fn all(&self) -> impl Iterator<Item = &HashTable<u32>> {
@@ -375,6 +462,8 @@ mod tests {
         let buckets = if cfg!(miri) { 2 * BUCKETS } else { BUCKETS };
         let all = numbers.all().map(HashTable::num_buckets);
         assert!(all.max() <= Some(buckets));
+        numbers.tables.move_some(usize::MAX, &mut numbers.known);
+        assert!((0..MANY).all(|id| numbers.is_in_its_bucket(id)));
         let asked = (0..MANY).map(|id| numbers.find(id).1);
         assert!(asked.sum::<usize>() < MANY as usize * 11 / 10);
     }
@@ -391,12 +480,12 @@ mod tests {
     /// A number that is in the wrong table until it is moved.
     fn unmoved(numbers: &Numbers) -> u32 {
         let is_unmoved = |id: &u32| {
-            let hash = numbers.hashes[*id as usize].hash();
-            let source = numbers
-                .tables
-                .source(hash)
-                .map(|source| &numbers.tables.many[source]);
-            source.is_some_and(|table| table.find(hash.0, |other| other == id).is_some())
+            let hash = numbers.hash(*id);
+            let source = numbers.tables.source(hash);
+            source.is_some_and(|source| {
+                let table = &numbers.tables.many[source];
+                table.find(hash.hash().0, |other| other == id).is_some()
+            })
         };
         (0..numbers.there.len() as u32).find(is_unmoved).unwrap()
     }
@@ -425,21 +514,20 @@ mod tests {
         let mut numbers = half_split();
         let buckets = numbers.tables.many[0].num_buckets();
         let is_of_source = |numbers: &Numbers, id: &u32| {
-            numbers.there[*id as usize]
-                && numbers.tables.place(numbers.hashes[*id as usize].hash()) == 0
+            numbers.there[*id as usize] && numbers.tables.place(numbers.hash(*id)) == 0
         };
         let ids = 0..numbers.there.len() as u32;
         let of_source: Vec<u32> = ids.filter(|id| is_of_source(&numbers, id)).collect();
         // Others come in their place until the table has no room that was never used.
         let spare = numbers.there.len() as u32..MANY;
-        let mut spare =
-            spare.filter(|id| numbers.tables.place(numbers.hashes[*id as usize].hash()) == 0);
-        let others: Vec<u32> = spare.by_ref().take(of_source.len()).collect();
+        let mut spare = spare.filter(|id| numbers.tables.place(numbers.hash(*id)) == 0);
+        let others: Vec<u32> = spare.by_ref().take(2 * of_source.len()).collect();
         numbers.there.resize(MANY as usize, false);
-        for (&id, &other) in of_source.iter().zip(&others) {
-            numbers.remove(id);
+        for (place, &other) in others.iter().enumerate() {
+            let known = of_source.get(place).copied();
+            known.into_iter().for_each(|id| numbers.remove(id));
             numbers.put(other);
-            numbers.put(id);
+            known.into_iter().for_each(|id| numbers.put(id));
             if numbers.tables.many[0].num_buckets() > buckets {
                 break;
             }
@@ -447,10 +535,7 @@ mod tests {
         assert_eq!(numbers.tables.unmoved, Some(0), "looked at again");
         assert_eq!(numbers.tables.many[0].num_buckets(), 2 * buckets);
         numbers.assert_all_found();
-        let hashes = &numbers.hashes;
-        numbers
-            .tables
-            .move_some(usize::MAX, |id| hashes[id as usize]);
+        numbers.tables.move_some(usize::MAX, &mut numbers.known);
         numbers.assert_all_found();
     }
 
@@ -465,13 +550,17 @@ mod tests {
             numbers.put((id + count) % MANY);
         }
         numbers.assert_all_found();
-        assert!(numbers.tables.one.num_buckets() <= 2 * BUCKETS);
+        let table = &numbers.tables.one;
+        assert_eq!(table.num_buckets(), BUCKETS);
+        assert!(table.capacity() >= BUCKETS / 4 * 3, "few marks");
+        let stored = (0..MANY).filter(|id| numbers.there[*id as usize]);
+        assert!(stored.into_iter().all(|id| numbers.is_in_its_bucket(id)));
     }
 
     #[test]
     fn what_is_reserved_is_there() {
         let mut numbers = Numbers::new(mixed, MANY);
-        numbers.tables.reserve(MANY as usize, |_| Kept::NONE);
+        numbers.tables.reserve(MANY as usize, &mut numbers.known);
         let before: Vec<usize> = numbers.all().map(HashTable::num_buckets).collect();
         assert_eq!(before.len(), tables_for(MANY as usize));
         (0..MANY).for_each(|_| numbers.add());
@@ -482,8 +571,7 @@ mod tests {
 
         let mut few = Numbers::new(mixed, MANY);
         (0..100).for_each(|_| few.add());
-        let hashes = &few.hashes;
-        few.tables.reserve(MANY as usize, |id| hashes[id as usize]);
+        few.tables.reserve(MANY as usize, &mut few.known);
         few.assert_all_found();
         assert_eq!(few.all().count(), tables_for(MANY as usize));
     }
@@ -511,6 +599,7 @@ mod tests {
             assert!(slots / tables <= SLOTS + 1);
         }
     }
+
     #[test]
     fn a_hash_is_kept_in_half_its_bits() {
         for hash in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF].map(Hashed::new) {
@@ -518,6 +607,6 @@ mod tests {
         }
         let kept = [1 << 24, 1 << 57, 1 << 63].map(|hash| Hashed::new(hash).kept());
         assert_eq!(kept, [1 << 24, 1 << 25, 1 << 31].map(Kept));
-        assert_eq!(selecting(Kept(1 << 14).hash(), u32::MAX), 1);
+        assert_eq!(selecting(Kept(1 << 15), u32::MAX), 1);
     }
 }
