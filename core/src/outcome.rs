@@ -448,10 +448,10 @@ pub struct KeyState {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Queue, Why};
+/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Why};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
 ///
 /// let why = queue.at(now).why("lease-3");
@@ -586,10 +586,10 @@ impl fmt::Display for Why {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, Queue, default_item_based};
+/// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
 ///
 /// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Fixed<8>, _> = Queue::new(default_item_based());
+/// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());
 /// let _ = queue.at(now).add_many(["node-7", "node-8", "node-9"], |_| {});
 /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
 /// let _work = queue.at(now).try_get();

@@ -5,8 +5,8 @@
 use core::time::Duration;
 
 use requeue_core::{
-    Action, Fixed, GroupLimits, Groups, Growable, Instant, NoLimit, NoMetrics, Policy, Queue,
-    RandomState, Why, WithPolicy, default_item_based,
+    Action, Fixed, GroupLimits, Groups, Growable, Instant, NoLimit, NoMetrics, Plain, Policy,
+    Queue, RandomState, Why, WithPolicy, default_item_based,
 };
 
 const NOW: Instant = Instant::EPOCH;
@@ -16,12 +16,12 @@ const fn at(millis: u64) -> Instant {
 }
 
 /// The group of a key is the key itself, or its tens.
-type Grouped = Queue<u32, Growable<RandomState, Groups<u32>>, NoLimit>;
+type Grouped = Queue<u32, Groups<u32>, NoLimit, Growable>;
 
 #[test]
 fn of_two_rates_the_one_is_named_that_allows_a_run_later() {
     for (of_queue, of_group) in [(100.0, 10.0), (10.0, 100.0), (10.0, 10.0)] {
-        let mut queue: Queue<u32, Fixed<4, u8, Groups<u32, WithPolicy>>, NoLimit> =
+        let mut queue: Queue<u32, Groups<u32, WithPolicy>, NoLimit, Fixed<4>> =
             Queue::with_groups(NoLimit, NoMetrics, |key| key / 10);
         queue
             .at(NOW)
@@ -89,7 +89,7 @@ fn a_group_is_named_by_the_limits_that_it_has_seen_or_not() {
 
 #[test]
 fn a_key_behind_a_backlog_has_its_own_time() {
-    let mut queue: Queue<u32, Fixed<64>, _> = Queue::new(default_item_based());
+    let mut queue: Queue<u32, Plain, _, Fixed<64>> = Queue::new(default_item_based());
     for key in 0..64 {
         let _ = queue.at(NOW).add_at(key, at(1));
     }
@@ -107,20 +107,20 @@ fn a_key_behind_a_backlog_has_its_own_time() {
 
 #[test]
 fn a_leftover_that_is_restored_is_delayed() {
-    let mut old: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    let mut old: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     let _ = old.at(NOW).add_rate_limited("node-7");
     old.at(NOW).shut_down();
     assert_eq!(old.at(NOW).why("node-7"), Why::Closed);
     let leftover = old.at(NOW).take_delayed().unwrap();
 
-    let mut new: Queue<&str, Fixed<4>, _> = Queue::new(default_item_based());
+    let mut new: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
     let _ = new.at(NOW).restore(leftover);
     assert_eq!(new.at(NOW).why("node-7"), Why::Delayed { until: at(1) });
 }
 
 #[test]
 fn a_run_without_times_has_no_beginning() {
-    let mut queue: Queue<&str, Fixed<4>, NoLimit> = Queue::new(NoLimit);
+    let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     let _ = queue.at(NOW).add("node-7");
     let work = queue.at(NOW).try_get().unwrap();
     let why = queue.at(at(90)).why("node-7");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use requeue_core::binding::{AsShared, Clock, Next, Wait};
+use requeue_core::binding::{AsShared, Next, Wait};
 use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
 use tokio::time::Sleep;
 

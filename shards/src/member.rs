@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{AddOptions, Added, Rejected, Shared, WorkQueue};
+use requeue_tokio::{AddOptions, Added, Rejected, WorkQueue};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::core::{Priorities, RateLimiter, Storage};
-use requeue_tokio::{Shared, WorkQueue};
 use tokio::sync::watch;
 use tokio::time::timeout;
 

@@ -55,10 +55,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Queue, Why, default_item_based};
+    /// use requeue_core::{Fixed, Instant, Plain, Queue, Why, default_item_based};
     ///
     /// let now = Instant::EPOCH;
-    /// let mut queue: Queue<&str, Fixed<8>, _> = Queue::new(default_item_based());
+    /// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());
     /// let _ = queue.at(now).add("node-7");
     /// assert_eq!(queue.at(now).why("node-7"), Why::Ready);
     /// queue.at(now).pause();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::{CreationError, Histogram};
-use requeue::{Metrics, Plain, Times};
+use requeue::{Metrics, Times};
 
 use crate::mirror::locked;
 
@@ -80,7 +80,7 @@ impl Metrics for Figures {
 
 #[cfg(test)]
 mod tests {
-    use requeue::{Fixed, Instant, NoLimit, Queue};
+    use requeue::{Fixed, Instant, NoLimit, Plain, Queue};
 
     use super::*;
 

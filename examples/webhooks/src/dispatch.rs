@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use requeue::tokio::{Action, Failure, WorkQueue, Workers};
-use requeue::{DefaultController, Groups, Growable, Instant, RandomState};
+use requeue::{Groups, Instant};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, Notify};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, GroupState, Growable,
-    Index, Instant, Metrics, NoMetrics, NotActive, Priorities, Rejected, Stats, Storage, Sweep,
-    Why,
+    Index, Instant, Metrics, NoMetrics, NotActive, Rejected, Stats, Storage, Sweep, Why,
 };
 
 use super::groups::Keys;

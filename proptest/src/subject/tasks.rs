@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Clock, Shared, timeout_at};
+use requeue_core::binding::{AsShared, Shared, timeout_at};
 use requeue_core::{Action, Drained, Growable, Instant, Plain, Reporter};
 use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;

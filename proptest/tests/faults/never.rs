@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Getter, Host, Lock, Next, Shared};
+use requeue_core::binding::{AsShared, Getter, Host, Next, Shared};
 use requeue_core::{Added, Fixed, Instant, NoMetrics, Plain, Queue, RateLimiter};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;

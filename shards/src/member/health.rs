@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
 use requeue_core::{Priorities, RateLimiter, Storage};
-use requeue_tokio::Shared;
 use requeue_tokio::binding::{Shared, TaskHost};
 use tokio::time::Instant;
 use tracing::{error, info, warn};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use requeue_core::{Priorities, RateLimiter, RunContext, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Shared, Workers};
+use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Workers};
 use tokio::time::Instant;
 use tracing::warn;
 

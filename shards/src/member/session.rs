@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::CancellationToken;
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{CancellationToken, Shared};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, warn};
 

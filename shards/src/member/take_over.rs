@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use requeue_core::{Priorities, RateLimiter, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::{AddOptions, Merge, Rejected, Shared};
+use requeue_tokio::{AddOptions, Merge, Rejected};
 use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
