@@ -134,7 +134,7 @@ impl<'r> Replay<'r> {
     }
 
     fn end(&mut self, end: &End, progress: &mut Progress) -> Result<(), Stop> {
-        if let Some(is_shutting_down) = end.is_shutting_down {
+        if let Some(is_shutting_down) = end.shutting_down {
             let recorded = (end.len, is_shutting_down, Instant::from_nanos(end.t));
             self.compare(What::State, recorded, |player| player.state(), progress)?;
         }

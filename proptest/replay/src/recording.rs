@@ -122,7 +122,7 @@ pub(crate) struct Get {
 #[serde(deny_unknown_fields)]
 pub(crate) struct End {
     pub(crate) len: usize,
-    pub(crate) is_shutting_down: Option<bool>,
+    pub(crate) shutting_down: Option<bool>,
     pub(crate) t: u64,
     /// The gauge of dirty keys.
     depth: Option<i64>,
@@ -137,7 +137,7 @@ pub(crate) struct End {
     /// How many times the last two were set.
     metric_ticks: u64,
     /// The failures of keys `1..=keys`.
-    #[serde(default)]
+    #[serde(default, rename = "num_requeues")]
     pub(crate) failures: Vec<u32>,
 }
 
@@ -250,7 +250,7 @@ impl End {
         match kind {
             Kind::Priority if self.depth_by_priority.is_none() => Err("no \"depth_by_priority\""),
             Kind::Queue if self.depth.is_none() => Err("no \"depth\""),
-            Kind::Queue if self.is_shutting_down.is_none() => Err("no \"shutting_down\""),
+            Kind::Queue if self.shutting_down.is_none() => Err("no \"shutting_down\""),
             Kind::Queue if self.failures.len() != usize::from(keys) => {
                 Err("num_requeues has another length than there are keys")
             }

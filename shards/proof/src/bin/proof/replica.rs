@@ -121,11 +121,12 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
 }
 
 /// Adds what changes at the source of truth.
-async fn watch<L, S>(store: Arc<Pool>, member: Member<String, Watched, P, L, S>)
+async fn watch<P, L, S>(store: Arc<Pool>, member: Member<String, Watched, P, L, S>)
 where
+    P: requeue_tokio::core::Priorities + 'static,
     L: requeue_tokio::core::RateLimiter + 'static,
     S: requeue_tokio::core::Storage + 'static,
-    requeue_tokio::Shared<String, P, L, S>: Send + Sync,
+    requeue_tokio::binding::Shared<requeue_tokio::binding::TaskHost<String, P, L, S>>: Send + Sync,
 {
     let Ok(mut connection) = store.connect().await else {
         return;
