@@ -725,6 +725,7 @@ pub struct Drain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a drain that was interrupted, or ran out of time, has left work"]
+#[non_exhaustive]
 pub enum Drained {
     /// A key is still ready or active.
     Pending,

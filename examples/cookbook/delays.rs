@@ -6,8 +6,8 @@
 //! default_controller      5ms     10ms     20ms     40ms     80ms    2.56s   81.92s    1000s
 //! default_item_based      1ms      2ms      4ms      8ms     16ms    512ms  16.384s 524.288s
 //! WithMaxWait, 20 s       5ms     10ms     20ms     40ms     80ms    2.56s      20s      20s
-//! FastSlow             1s       1s       1s      60s      60s      60s      60s      60s
-//! TokenBucket                  0ns      0ns      0ns       2s       2s       2s       2s       2s
+//! FastSlow                 1s       1s       1s      60s      60s      60s      60s      60s
+//! TokenBucket             0ns      0ns      0ns       2s       2s       2s       2s       2s
 //! NoLimit                 0ns      0ns      0ns      0ns      0ns      0ns      0ns      0ns
 //! ```
 

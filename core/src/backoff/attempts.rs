@@ -24,6 +24,7 @@ use super::Backoff;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "the attempts have moved on: this step is not returned again"]
+#[non_exhaustive]
 pub enum Attempt {
     /// Make the call. Leave the loop if it succeeds, or fails for good.
     Call,
@@ -61,7 +62,7 @@ pub enum Attempt {
 ///             Attempt::Call if call() => return Ok(()),
 ///             Attempt::Call => {}
 ///             Attempt::Pause(pause) => sleep(pause),
-///             Attempt::GiveUp => return Err("timed out"),
+///             _ => return Err("timed out"),
 ///         }
 ///     }
 /// }

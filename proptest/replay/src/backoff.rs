@@ -230,7 +230,7 @@ fn retry(backoff: Backoff, succeed_on_call: i64) -> Retried {
                 }
             }
             Attempt::Pause(pause) => run.elapsed_ns += pause.as_nanos(),
-            Attempt::GiveUp => {
+            _ => {
                 run.timed_out = true;
                 return run;
             }

@@ -120,7 +120,7 @@ fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff) {
                 }
             }
             Attempt::Pause(pause) => elapsed += pause,
-            Attempt::GiveUp => break true,
+            _ => break true,
         }
     };
     // What is not read would be taken for what follows.
