@@ -20,8 +20,9 @@ use crate::storage::growable::{Growable, RandomState};
 /// Builds a queue whose storage grows. Made by the `builder` of a runtime's `WorkQueue`, or by
 /// [`Queue::builder`].
 ///
-/// `K`, `P` and `L` are the keys, the priorities and the limiter of the queue, in its own order. `R`
-/// is the runtime, and `M` its metrics. Only [`limiter`](Self::limiter), [`levels`](Self::levels),
+/// `K`, `P` and `L` are the keys, the priorities and the limiter of the queue, in its own order.
+/// `R` is the runtime, and `M` its metrics. Only [`limiter`](Self::limiter),
+/// [`levels`](Self::levels),
 /// [`aging`](Self::aging) and [`build_with_groups`](Self::build_with_groups) change the type of a
 /// runtime's queue: a struct that holds one need not change for other figures, a limit on its keys,
 /// a [policy](crate::Policy), other metrics or another clock.
@@ -148,7 +149,8 @@ impl<M: Metrics> Runtime<M> for Bare {
     }
 }
 
-/// Where the limiter of a builder comes from: client-go's, whose figures may be set, or another one.
+/// Where the limiter of a builder comes from: client-go's, whose figures may be set, or another
+/// one.
 #[doc(hidden)]
 pub trait Chosen {
     type Limiter: RateLimiter;
@@ -348,8 +350,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
         self.with(|limiter| limiter)
     }
 
-    /// Lets keys age: see [`Aging`](crate::Aging). They do once [`Session::age_after`](crate::Session::age_after)
-    /// has said after which time.
+    /// Lets keys age: see [`Aging`](crate::Aging). They do once
+    /// [`Session::age_after`](crate::Session::age_after) has said after which time.
     ///
     /// # Examples
     ///

@@ -1177,7 +1177,7 @@ macro_rules! queue_face {
         /// let deadline = queue.now() + Duration::from_secs(1);
         /// while let Ok(guard) = queue.get_deadline(deadline).await {
         ///     guard.success();
-        /// #   queue.shut_down();
+        ///     queue.shut_down();
         /// }
         #[doc = $end]
         /// ```
@@ -1336,7 +1336,8 @@ macro_rules! queue_face {
         /// # Errors
         ///
         /// Only a queue for boards returns a `Result`:
-        /// [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if none of its places to wait is free.
+        /// [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if none of its places to
+        /// wait is free.
         ///
         /// # Cancel safety
         ///

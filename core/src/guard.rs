@@ -88,7 +88,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 
     /// Returns how many failures of the key were on record when this run began. Always zero with
-    /// limiters that keep no record: [`NoLimit`](crate::NoLimit), [`TokenBucket`](crate::TokenBucket).
+    /// limiters that keep no record: [`NoLimit`](crate::NoLimit),
+    /// [`TokenBucket`](crate::TokenBucket).
     pub fn failures(&self) -> u32 {
         self.failures
     }

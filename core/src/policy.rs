@@ -145,8 +145,8 @@ impl Policy {
     /// Limits how many runs begin per second, after a burst of at most `burst`: a token of a
     /// [`TokenBucket`] is taken for each key that is handed out.
     ///
-    /// A [`TokenBucket`] that is a limiter delays retries only. A run rate covers every run, first tries
-    /// too. An add that coalesces costs no token, and keys keep their order and their
+    /// A [`TokenBucket`] that is a limiter delays retries only. A run rate covers every run, first
+    /// tries too. An add that coalesces costs no token, and keys keep their order and their
     /// [level](crate::Levels). Use it if the service that your runs call is rate-limited.
     ///
     /// If no token is left, keys stay ready, and getters wait for one. A drain keeps to the rate
@@ -343,7 +343,7 @@ pub trait KeepPolicy: Debug {
 #[diagnostic::on_unimplemented(
     message = "this queue has no room for a policy",
     label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
-    note = "put `WithPolicy` into the type of the queue, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
+    note = "put `WithPolicy` into the queue's type, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
 )]
 #[doc(hidden)]
 pub trait SetPolicy: KeepPolicy {

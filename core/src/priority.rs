@@ -26,10 +26,11 @@ use crate::{Groups, WithPolicy};
 /// | [`Levels<4>`](Levels) | four priority levels | |
 /// | [`Aging`] | low levels that are served once they have waited for long | `Aging<Levels<2>>` |
 /// | [`Groups<u32>`](Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
-/// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>`, `Groups<u8, WithPolicy>` |
+/// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>` |
 ///
-/// Functions that take any queue name what they need: [`Grouped`](crate::Grouped) to call the methods
-/// for groups, [`Ages`](crate::Ages) to call `age_after`, and otherwise this trait. It is sealed.
+/// Functions that take any queue name what they need: [`Grouped`](crate::Grouped) to call the
+/// methods for groups, [`Ages`](crate::Ages) to call `age_after`, and otherwise this trait. It is
+/// sealed.
 ///
 /// # Examples
 ///

@@ -7,8 +7,8 @@ use crate::outcome::{Added, Rejected, Scheduled};
 use crate::queue_face;
 use crate::shared::{Host, Shared};
 
-/// Takes keys. Every queue of every runtime implements this, and so does a reference, `Box`, `Rc` or
-/// `Arc` of a producer.
+/// Takes keys. Every queue of every runtime implements this, and so does a reference, `Box`, `Rc`
+/// or `Arc` of a producer.
 ///
 /// The trait is dyn-compatible, so that an event source can hold a queue without naming its type,
 /// as `Arc<dyn Producer<K> + Send + Sync>` or `&'static dyn Producer<K>`.

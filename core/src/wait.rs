@@ -212,8 +212,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     ///
     /// Costs as `look`, and as [`WaitList::register`].
     ///
-    /// The result is [`WaitError::TooManyWaiters`] if the call has to wait and the list has no place
-    /// for it. The queue is unchanged then.
+    /// The result is [`WaitError::TooManyWaiters`] if the call has to wait and the list has no
+    /// place for it. The queue is unchanged then.
     pub fn look<T>(
         &mut self,
         waker: &task::Waker,
@@ -541,26 +541,30 @@ pub fn waited<H: Host, T>(
     H::Waiters::waited(found, otherwise)
 }
 
+/// Writes a part of the methods that wait.
+macro_rules! face {
+    ($part:ident, $($rest:tt)+) => {
+        queue_face! {
+            $part: "requeue_core",
+            concat!(
+                include_str!("shared/example_tasks.txt"),
+                include_str!("shared/example_block_on.txt")
+            ),
+            "# });", $($rest)+
+        }
+    };
+}
+
 /// Taking keys, and waiting for them.
 impl<H: Host<Clock: Timer>> Shared<H> {
-    queue_face! {
-        taking_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key,
-        identity, Guard<H, &Self>
-    }
+    face! { taking_async, H::Key, identity, Guard<H, &Self> }
 }
 
 /// Waiting for room and for states.
 impl<H: Host<Clock: Timer>> Shared<H> {
-    queue_face! {
-        adding_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key
-    }
-    queue_face! {
-        looking_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", H::Key,
-        of_host
-    }
-    queue_face! {
-        closing_async: "requeue_core", concat!(include_str!("shared/example_tasks.txt"), include_str!("shared/example_block_on.txt")), "# });", of_host
-    }
+    face! { adding_async, H::Key }
+    face! { looking_async, H::Key, of_host }
+    face! { closing_async, of_host }
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {

@@ -138,9 +138,10 @@ pub type Guard<
 ///
 /// Every method of the producer side may be called from an interrupt handler, if `R` is a critical
 /// section: none waits, and none allocates. Interrupts are disabled for one operation.
-/// [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share a hash. An
-/// operation makes at most two keys ready whose deadlines have passed, at O(log `N`) each. The
-/// waker of a waiting task is taken in a section of its own, O(`WAITERS`), and called after it.
+/// [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share
+/// a hash. An operation makes at most two keys ready whose deadlines have passed, at O(log `N`)
+/// each. The waker of a waiting task is taken in a section of its own, O(`WAITERS`), and called
+/// after it.
 ///
 /// # Panics
 ///
@@ -312,7 +313,8 @@ where
     ///     }
     /// }
     ///
-    /// static QUEUE: WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, NoLimit, 3, With<Deepest>> =
+    /// type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, NoLimit, 3, With<Deepest>>;
+    /// static QUEUE: Keys =
     ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
     /// # let _ = QUEUE.add(1);
     /// ```
@@ -355,7 +357,13 @@ impl<
     }
 }
 
-requeue_core::queue_face! { producer: [R: RawMutex, K: Eq + Hash, const N: usize, P: Priorities, L: RateLimiter, const WAITERS: usize, X: Parts] WorkQueue<R, K, N, P, L, WAITERS, X>, K }
+requeue_core::queue_face! {
+    producer: [
+        R: RawMutex, K: Eq + Hash, const N: usize, P: Priorities, L: RateLimiter,
+        const WAITERS: usize, X: Parts
+    ]
+    WorkQueue<R, K, N, P, L, WAITERS, X>, K
+}
 
 /// Adding keys. None of these waits.
 impl<

@@ -46,8 +46,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`TooManyWaiters`](WaitError::TooManyWaiters) if there is no place to wait for a key: there are more workers than the
-    /// queue has room for.
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) if there is no place to wait for a key: there
+    /// are more workers than the queue has places for.
     ///
     /// # Cancel safety
     ///
@@ -93,8 +93,8 @@ where
     /// are called while the key is active.
     ///
     /// The rate limiter counts the failures. With one that keeps no records
-    /// ([`NoLimit`](requeue_core::NoLimit), a [`TokenBucket`](requeue_core::TokenBucket) alone) the count
-    /// stays zero.
+    /// ([`NoLimit`](requeue_core::NoLimit), a [`TokenBucket`](requeue_core::TokenBucket) alone) the
+    /// count stays zero.
     ///
     /// # Errors
     ///

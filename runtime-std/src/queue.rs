@@ -90,8 +90,8 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 
 /// A keyed work queue for threads.
 ///
-/// Clones are handles to the same queue. Producers call [`add`](Self::add) and its relatives. Workers
-/// call [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop.
+/// Clones are handles to the same queue. Producers call [`add`](Self::add) and its relatives.
+/// Workers call [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop.
 ///
 /// There is no background thread: of the threads that sleep in [`get`](Self::get), one sleeps until
 /// the earliest deadline. An operation wakes a thread only if one sleeps, after it has released the
@@ -417,8 +417,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         scheduled.map(|scheduled| scheduled.added)
     }
 
-    /// As [`add_with`](Self::add_with), but waits for room as [`add_wait`](Self::add_wait) does, and
-    /// no longer than `timeout`. A delay begins once there is room. [`Duration::MAX`] sets no limit.
+    /// As [`add_with`](Self::add_with), but waits for room as [`add_wait`](Self::add_wait) does,
+    /// and no longer than `timeout`. A delay begins once there is room. [`Duration::MAX`] sets no
+    /// limit.
     ///
     /// # Errors
     ///
@@ -643,7 +644,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> AsShared for WorkQ
     }
 }
 
-requeue_core::queue_face! { producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K }
+requeue_core::queue_face! {
+    producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K
+}
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
     fn clone(&self) -> Self {

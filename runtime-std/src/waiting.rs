@@ -148,8 +148,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         let _ = self.watch(None, |session| session.poll_flush(key, &mut flush));
     }
 
-    /// As [`flush`](Self::flush), but waits no longer than `timeout`. After [`cancel`](Self::cancel)
-    /// it waits for the present run.
+    /// As [`flush`](Self::flush), but waits no longer than `timeout`. After
+    /// [`cancel`](Self::cancel) it waits for the present run.
     ///
     /// # Errors
     ///

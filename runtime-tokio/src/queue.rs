@@ -98,9 +98,9 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 
 /// A keyed work queue for tasks.
 ///
-/// Clones are handles to the same queue. Producers call [`add`](Self::add) and its relatives. Workers
-/// await [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop. Their guards own
-/// a handle to the queue.
+/// Clones are handles to the same queue. Producers call [`add`](Self::add) and its relatives.
+/// Workers await [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop. Their
+/// guards own a handle to the queue.
 ///
 /// There is no background task: of the tasks that wait in [`get`](Self::get), one sleeps until the
 /// earliest deadline. An operation wakes a task only if one waits, after it has released the lock.
@@ -455,7 +455,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> AsShared for WorkQ
     }
 }
 
-requeue_core::queue_face! { producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K }
+requeue_core::queue_face! {
+    producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K
+}
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
     fn clone(&self) -> Self {

@@ -213,8 +213,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Forgets the failures of a key in any state. A pending delay stays. O(1).
     ///
     /// Returns how many failures were forgotten: zero for a key that the queue does not hold. What
-    /// the limiter keeps for all keys together, such as the tokens of a [`TokenBucket`](crate::TokenBucket),
-    /// is not restored.
+    /// the limiter keeps for all keys together, such as the tokens of a
+    /// [`TokenBucket`](crate::TokenBucket), is not restored.
     ///
     /// # Examples
     ///

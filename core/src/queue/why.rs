@@ -29,13 +29,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`Running`](Why::Running) | the key is active | its run ends |
     /// | [`Closed`](Why::Closed) | the queue is shut down, and the key is not ready | nothing |
     /// | [`Idle`](Why::Idle) | the key is neither ready, active nor delayed | an add |
-    /// | [`Held`](Why::Held) | a [hold] ends with or after its deadline | its time, `forget` and an add |
+    /// | [`Held`](Why::Held) | a [hold] ends no earlier than its deadline | its time, `forget` |
     /// | [`Debounced`](Why::Debounced) | debounced adds have set its deadline | its time, an add |
     /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline | its time, an add |
     /// | [`Delayed`](Why::Delayed) | another call has set its deadline | its time, an add |
     /// | [`Paused`](Why::Paused) | the queue is paused | `resume` |
     /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | `resume_group` |
-    /// | [`GroupAtLimit`](Why::GroupAtLimit) | its group is at its `max_active` | a run of the group ends |
+    /// | [`GroupAtLimit`](Why::GroupAtLimit) | its group is at `max_active` | a run of it ends |
     /// | [`GroupNoToken`](Why::GroupNoToken) | the rate of its group allows no run | its time |
     /// | [`NoToken`](Why::NoToken) | the [run rate] allows no run | its time |
     /// | [`Ready`](Why::Ready) | a worker may take it | a worker takes it |
