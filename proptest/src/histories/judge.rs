@@ -65,6 +65,8 @@ pub(super) enum End {
     Closed,
     /// Late, and the queue is closed: a runtime may look at either first.
     TimedOutOrClosed,
+    /// A drain without a place to wait, whose time has come.
+    LateOrRefused,
     Drained(Drained),
     Done,
     Cancelled(Option<Known>),
@@ -184,6 +186,8 @@ impl Pair {
             },
             For::Drain { deadline, drain } => match model.drained(&drain) {
                 Drained::Pending if !is_late(deadline) => None,
+                // A timeout around the call comes after its look for a place.
+                Drained::Pending if self.is_without_place(call) => Some(End::LateOrRefused),
                 drained => Some(End::Drained(drained)),
             },
             For::Idle => (model.is_idle() || self.model.clone().is_idle()).then_some(End::Done),
@@ -240,7 +244,8 @@ fn agree(expected: Option<End>, answer: Option<&Answer>) -> bool {
         (None, None)
         | (Some(End::TimedOut | End::TimedOutOrClosed), Some(Answer::TimedOut))
         | (Some(End::Closed | End::TimedOutOrClosed), Some(Answer::Closed))
-        | (Some(End::Refused), Some(Answer::Refused)) => true,
+        | (Some(End::LateOrRefused), Some(Answer::Drained(Drained::Pending)))
+        | (Some(End::Refused | End::LateOrRefused), Some(Answer::Refused)) => true,
         (Some(End::Drained(expected)), Some(Answer::Drained(drained))) => expected == *drained,
         (Some(End::Done), Some(Answer::Done)) => true,
         (Some(End::Cancelled(expected)), Some(Answer::Cancelled(was))) => expected == *was,

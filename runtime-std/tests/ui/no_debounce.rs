@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use requeue_std::WorkQueue;
-use requeue_std::core::{DefaultController, Fixed};
+use requeue_std::core::{DefaultController, Fixed, Plain};
 
 fn changed(queue: &WorkQueue<&str, Plain, DefaultController, Fixed<8>>) {
     let second = Duration::from_secs(1);
