@@ -35,7 +35,7 @@ pub fn check() {
         };
         let mut work = pin!(work);
         assert!(poll(work.as_mut()).is_pending());
-        assert_eq!(queue.active_len(), 1, "the task holds the key");
+        assert_eq!(queue.stats().active, 1, "the task holds the key");
     }
     assert_is_delayed(&queue, 2);
 
@@ -48,5 +48,5 @@ pub fn check() {
 
 fn assert_is_delayed(queue: &Keys<'_>, failures: u32) {
     assert_eq!(queue.failures(&KEY), failures);
-    assert_eq!((queue.active_len(), queue.delayed_len()), (0, 1));
+    assert_eq!((queue.stats().active, queue.stats().delayed), (0, 1));
 }

@@ -96,7 +96,7 @@ struct Player<'p, 'c> {
 impl<'p, 'c> Player<'p, 'c> {
     /// Counts the keys that are ready or active.
     fn left(&self) -> usize {
-        self.queue.len() + self.queue.active_len()
+        self.queue.len() + self.queue.stats().active
     }
 
     /// Compares what can be observed after an operation.
@@ -240,10 +240,7 @@ impl<'p, 'c> Player<'p, 'c> {
 
     fn finish(&mut self, bytes: &mut Bytes<'_>, keys: u8) {
         self.expect("the time", self.clock.now().as_nanos(), bytes.number());
-        let figures = self
-            .queue
-            .lock()
-            .with(|state| state.queue().metrics().clone());
+        let figures = self.queue.as_shared().look(|queue| queue.metrics().clone());
         self.expect("the figures", figures, Figures::read(bytes));
         for key in 1..=keys {
             // Zero stands for what is not compared, else it is one more than recorded.

@@ -38,7 +38,7 @@ pub fn print() {
         let _ = KEYS.add_after(black_box(38), SECOND);
     });
     let delayed = instructions(raise);
-    assert_eq!(KEYS.delayed_len(), KEYS_MAX - 1);
+    assert_eq!(KEYS.stats().delayed, KEYS_MAX - 1);
     println!("\n| instructions of an interrupt, less those of an empty handler | |\n|---|--:|");
     println!("| that adds a key | {} |", first - nothing);
     println!("| that adds a key that is ready | {} |", storm - nothing);
