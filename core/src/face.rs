@@ -1111,12 +1111,12 @@ macro_rules! queue_face {
         #[doc = $end]
         /// ```
         #[doc(alias = "Get")]
-        pub async fn get(&self) -> Result<$($Guard)+, $crate::WaitError>
+        pub fn get(&self) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
         where
             $K: Clone,
         {
-            let work = self.as_shared().take(None).await?;
-            Ok($crate::Guard::new(work, $handle(self)))
+            let guard = move |work| $crate::Guard::new(work, $handle(self));
+            self.as_shared().take(None, guard)
         }
 
         /// As [`get`](Self::get), but waits no longer than `timeout`, counted from the first poll.
@@ -1181,15 +1181,15 @@ macro_rules! queue_face {
         /// }
         #[doc = $end]
         /// ```
-        pub async fn get_deadline(
+        pub fn get_deadline(
             &self,
             deadline: $crate::Instant,
-        ) -> Result<$($Guard)+, $crate::WaitError>
+        ) -> impl Future<Output = Result<$($Guard)+, $crate::WaitError>>
         where
             $K: Clone,
         {
-            let work = self.as_shared().take(Some(deadline)).await?;
-            Ok($crate::Guard::new(work, $handle(self)))
+            let guard = move |work| $crate::Guard::new(work, $handle(self));
+            self.as_shared().take(Some(deadline), guard)
         }
 
         /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits

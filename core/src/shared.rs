@@ -462,7 +462,7 @@ impl<H: Host> Shared<H> {
     /// assert_eq!(finished, Finished::Idle);
     /// ```
     #[doc(alias = "Done")]
-    #[inline]
+    #[inline(always)]
     pub fn finish(&self, ticket: Ticket, action: Action) -> Finished {
         self.timed(action.needs_time(), |session| {
             session.finish(ticket, action)

@@ -426,8 +426,8 @@ pub fn try_in_turn<C: Timer, T>(mut act: impl FnMut() -> T) -> impl Future<Outpu
 
 /// For runtimes: one call that waits for a key, for a state, or for room.
 impl<H: Host<Clock: Timer>> Shared<H> {
-    /// Takes the first ready key. Waits for one if there is none, until a deadline. Costs one look
-    /// for each wake.
+    /// Takes the first ready key. Waits for one if there is none, until a deadline. Returns what
+    /// `then` makes of it, such as a guard. Costs one look for each wake.
     ///
     /// A growable list of waiting calls is not used if a key is ready. A fixed list looks once, in
     /// order to take less flash.
@@ -444,22 +444,20 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     ///
     /// ```
     #[doc = include_str!("shared/example_tasks.txt")]
-    /// let mut get = pin!(queue.take(None));
+    /// let mut get = pin!(queue.take(None, |work| work.key));
     /// assert!(poll(get.as_mut()).is_pending());
     /// let _ = queue.add("node-7");
-    /// let Poll::Ready(Ok(work)) = poll(get) else {
-    ///     panic!("a key is ready");
-    /// };
-    /// assert_eq!(work.key, "node-7");
+    /// assert_eq!(poll(get), Poll::Ready(Ok("node-7")));
     /// ```
     #[allow(
         clippy::manual_async_fn,
         reason = "the future of an `async fn` would hold each argument twice"
     )]
-    pub fn take(
+    pub fn take<T>(
         &self,
         deadline: Option<Instant>,
-    ) -> impl Future<Output = Result<Work<H::Key>, WaitError>>
+        then: impl FnOnce(Work<H::Key>) -> T,
+    ) -> impl Future<Output = Result<T, WaitError>>
     where
         H::Key: Clone,
     {
@@ -467,12 +465,16 @@ impl<H: Host<Clock: Timer>> Shared<H> {
             if !H::Waiters::CLONES_FIRST {
                 let take = || self.with(|session| session.try_get());
                 if let Some(work) = try_in_turn::<H::Clock, _>(take).await {
-                    return Ok(work);
+                    return Ok(then(work));
                 }
             }
-            let mut call = Wait::for_key(self);
-            call.wait(deadline, |session, getter| session.poll_get(getter))
-                .await
+            let (mut call, mut alarm) = (Wait::for_key(self), pin!(None));
+            let work = poll_fn(|context| {
+                call.poll(context, alarm.as_mut(), deadline, |session, getter| {
+                    session.poll_get(getter)
+                })
+            });
+            Ok(then(work.await?))
         }
     }
 

@@ -261,8 +261,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     #[doc(alias = "Done")]
     #[inline(always)]
     pub fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
-        let finished = self.queue.finish(ticket, action, self.now);
-        finished.unwrap_or(Finished::Stale)
+        self.queue.finish(ticket, action, self.now)
     }
 
     /// Ends a call that has to wait: it was cancelled or timed out. O(1).
@@ -454,13 +453,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     #[inline(always)]
-    fn finish(&mut self, ticket: Ticket, action: Action, now: Instant) -> Option<Finished> {
+    fn finish(&mut self, ticket: Ticket, action: Action, now: Instant) -> Finished {
         let holds = self.holds();
         let id = ticket.id;
         let (mut delay, mut was_dirty) = (None, false);
         if holds || action.needs_time() {
             if !self.is_run_by(&ticket) {
-                return None;
+                return Finished::Stale;
             }
             let _ = self.release_due(id, now);
             if holds && action.forgets() {
@@ -473,7 +472,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let _ = self.release_some(id, now);
         }
         let again = if holds {
-            let again = self.end_held_run(ticket, action.forgets(), now)?;
+            let Some(again) = self.end_held_run(ticket, action.forgets(), now) else {
+                return Finished::Stale;
+            };
             if was_dirty || delay.is_some() {
                 // A dirty key was added now, so it runs as soon as it is not held.
                 let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
@@ -481,13 +482,16 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             }
             again
         } else {
-            self.end_run::<false>(ticket, action.forgets(), now)?
+            match self.end_run::<false>(ticket, action.forgets(), now) {
+                Some(again) => again,
+                None => return Finished::Stale,
+            }
         };
-        Some(match delay {
+        match delay {
             Some(delay) if !again && self.closed => Finished::Leftover(delay),
             Some(delay) if !again => Finished::Delayed(delay),
             _ => Finished::at_once(again),
-        })
+        }
     }
 
     fn is_run_by(&self, ticket: &Ticket) -> bool {
