@@ -260,13 +260,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         now: Instant,
     ) -> Option<bool> {
         let id = ticket.id;
-        let Some(slot) = self
+        let slot = self
             .slots
             .slot_mut(id)
-            .filter(|slot| slot.is_run_by(&ticket))
-        else {
-            return None;
-        };
+            .filter(|slot| slot.is_run_by(&ticket))?;
         if forgets {
             slot.meta.record = L::Record::default();
         }

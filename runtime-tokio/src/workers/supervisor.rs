@@ -34,6 +34,9 @@ where
     pub(super) slots: Mutex<Slots>,
 }
 
+/// A call of a worker that waits for a key.
+type Call<'q, K, P, L, S> = Wait<TaskHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
+
 impl<K, P, L, S, E, F, R> Supervised<K, P, L, S, E, F>
 where
     K: Eq + Hash + Clone + Send + Sync + 'static,
@@ -127,7 +130,7 @@ where
     async fn take(
         &self,
         worker: &mut Worker,
-        mut call: Wait<TaskHost<K, P, L, S>, &Shared<K, P, L, S>>,
+        mut call: Call<'_, K, P, L, S>,
     ) -> Option<Guard<K, P, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
         let mut work =
