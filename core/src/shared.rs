@@ -469,7 +469,7 @@ impl<H: Host> Shared<H> {
         })
     }
 
-    /// Ends many runs, up to [`KEYS_PER_LOCK`] under one lock. Costs per run as
+    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs per run as
     /// [`finish`](Self::finish). The iterator runs while the queue is not locked.
     ///
     /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the

@@ -39,7 +39,7 @@ pub(crate) mod growable;
 /// ```
 pub trait Storage: sealed::Sealed {
     /// How many keys fit, `None` if the storage grows. How many fit into a queue that grows is
-    /// [limited](crate::Queue::max_keys) at run time.
+    /// [limited](crate::Builder::max_keys) at run time.
     const CAPACITY: Option<usize>;
 
     /// How many due keys one operation makes ready, unless

@@ -103,7 +103,10 @@ impl<'p, 'c> Player<'p, 'c> {
     fn look(&mut self, step: Step) {
         self.judge.steps += 1;
         self.expect("len", self.queue.len(), step.len);
-        self.queue.as_shared().lock().with(|state| state.queue().assert_valid());
+        self.queue
+            .as_shared()
+            .lock()
+            .with(|state| state.queue().assert_valid());
     }
 
     fn play(&mut self, operation: Operation) {

@@ -40,6 +40,9 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
         judge.steps += 1;
         let len = bytes.number() as usize;
         judge.expect(clock.now(), "len", queue.len(), len);
-        queue.as_shared().lock().with(|state| state.queue().assert_valid());
+        queue
+            .as_shared()
+            .lock()
+            .with(|state| state.queue().assert_valid());
     }
 }
