@@ -50,7 +50,7 @@ pub enum LimiterSpec {
         max_fast_attempts: i64,
     },
     /// [`TokenBucket`].
-    #[serde(rename = "bucket")]
+    #[cfg_attr(feature = "serde", serde(rename = "bucket"))]
     TokenBucket {
         /// Tokens per second.
         rate_bits: FloatBits,

@@ -2,7 +2,7 @@
 
 use std::convert;
 
-use requeue_std::core::{Added, Fixed, NoLimit, Queue, Rejected, Reporter};
+use requeue_std::core::{Added, Fixed, NoLimit, Plain, Queue, Rejected, Reporter};
 use shuttle::future::block_on;
 
 use crate::cast::is_at_rest;

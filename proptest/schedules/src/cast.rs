@@ -119,6 +119,6 @@ pub fn is_at_rest<Q: AsShared>(queue: &Q) {
     queue.as_shared().lock().with(|state| {
         let queue = state.queue();
         queue.assert_valid();
-        assert_eq!((queue.total(), queue.asleep()), (0, 0));
+        assert_eq!((queue.stats().total, queue.asleep()), (0, 0));
     });
 }

@@ -11,7 +11,8 @@ use requeue_std::QueueClock;
 use requeue_std::binding::{self, AsShared, Host, Lock};
 use requeue_std::core::{
     Action, Batch, Drained, Exponential, Groups, Growable, Guard, Instant, KeyState, Leftover,
-    Policy, Producer, Queue, RandomState, RateLimiter, Reporter, Storage, WaitError, Workers,
+    Plain, Policy, Priorities, Producer, Queue, RandomState, RateLimiter, Reporter, WaitError,
+    Workers,
 };
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};

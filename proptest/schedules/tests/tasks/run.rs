@@ -11,7 +11,7 @@ use requeue_schedules::{
     with,
 };
 use requeue_tokio::binding::{AsShared, Lock};
-use requeue_tokio::core::RateLimiter;
+use requeue_tokio::core::{Plain, RateLimiter};
 use requeue_tokio::{Action, CancellationToken, Drained, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::thread;
