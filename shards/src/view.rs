@@ -10,7 +10,6 @@ use crate::shard::{Fence, Shard};
 /// It may be behind. What matters is therefore never decided by a view but by
 /// [`Engine::claim`](crate::Engine::claim).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct View {
     /// Whether this is everything that the engine holds. It is not before the first list, and after
     /// following the engine has failed.
@@ -26,7 +25,6 @@ pub struct View {
 
 /// A member as the engine shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Membership {
     /// When it joined, by its own clock.
     pub since: SystemTime,
@@ -36,7 +34,6 @@ pub struct Membership {
 
 /// The owner of a shard as the engine shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Owner {
     /// The name of the member.
     pub member: String,
