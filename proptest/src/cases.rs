@@ -219,7 +219,7 @@ impl Script {
 
     #[track_caller]
     fn failures(&mut self, key: Key, expected: u32) {
-        assert_eq!(self.subject.failures(key), expected, "num_requeues {key}");
+        assert_eq!(self.subject.failures(key), expected, "failures {key}");
     }
 
     /// Ends a run with success, after which nothing is left to do for its key.

@@ -207,7 +207,7 @@ impl Pair {
             let why = (key, subject.why(key));
             same("why", why, (key, see_as(subject, model.why(key))))?;
             let failures = (key, subject.failures(key));
-            same("num_requeues", failures, (key, model.failures(key)))?;
+            same("failures", failures, (key, model.failures(key)))?;
             let group = group_of(&key);
             let figures = (group, subject.group(group));
             same("group", figures, (group, model.group(group)))?;

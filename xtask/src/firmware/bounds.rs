@@ -194,7 +194,7 @@ mod tests {
             let why = exceeded(&BOUND, line).unwrap();
             assert!(why.contains("at most [400.0, 382.0]"), "{why}");
         }
-        assert!(flash_excess("mps2", "flash-queue", 5641).is_some());
+        assert!(flash_excess("mps2", "flash-queue", 5817).is_some());
     }
 
     #[test]
