@@ -469,8 +469,8 @@ impl<H: Host> Shared<H> {
         })
     }
 
-    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs per run as
-    /// [`finish`](Self::finish). The iterator runs while the queue is not locked.
+    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs
+    /// per run as [`finish`](Self::finish). The iterator runs while the queue is not locked.
     ///
     /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
     /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
