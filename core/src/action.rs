@@ -49,22 +49,22 @@ pub enum Action {
     #[default]
     #[doc(alias = "Forget")]
     Success,
-    /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
-    #[doc(alias = "AddAfter")]
-    RequeueAfter(Duration),
-    /// It failed: counts one more failure and lets the limiter say when the key runs again.
-    #[doc(alias = "AddRateLimited")]
-    Retry,
     /// It failed for good: the failures are forgotten, and the key runs again only if it is added.
     #[doc(alias = "Forget")]
     #[doc(alias = "TerminalError")]
     GiveUp,
-    /// Neither: the key runs again after this long, and its failures stay as they are.
-    #[doc(alias = "AddAfter")]
-    Snooze(Duration),
     /// The run is over, and the failures stay as they are.
     #[doc(alias = "Done")]
     Release,
+    /// It failed: counts one more failure and lets the limiter say when the key runs again.
+    #[doc(alias = "AddRateLimited")]
+    Retry,
+    /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
+    #[doc(alias = "AddAfter")]
+    RequeueAfter(Duration),
+    /// Neither: the key runs again after this long, and its failures stay as they are.
+    #[doc(alias = "AddAfter")]
+    Snooze(Duration),
 }
 
 impl Action {
@@ -83,6 +83,9 @@ impl Action {
 }
 
 /// What a reconciler returns: `()`, an [`Action`], or a `Result` of either.
+///
+/// A closure whose errors all come from `?` names its type, as in `|key| -> Result<(), io::Error>`.
+/// One that cannot fail returns `()` or an action, and no `Ok`.
 ///
 /// # Examples
 ///

@@ -326,8 +326,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     }
 
     /// Sets the number of priority levels, from 1 to 32. The default is one, which costs nothing.
-    /// The levels are part of the type of the queue. Called before or after
-    /// [`aging`](Self::aging), the type is `Aging<Levels<2>>`. The last call counts.
+    /// The levels are part of the type of the queue. The order of this and [`aging`](Self::aging)
+    /// does not matter: both give `Aging<Levels<2>>`. If you call this twice, the last call counts.
     ///
     /// # Examples
     ///
@@ -391,7 +391,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     }
 
     /// Holds each key that fails until its backoff is over, however it is added meanwhile. In
-    /// client-go, and without this, an add ends a backoff. [`Policy`] says what a hold means.
+    /// client-go, and without this, an add makes the key run at once, and once more when its
+    /// backoff ends. [`Policy`] says what a hold means.
     ///
     /// # Examples
     ///
@@ -595,7 +596,7 @@ where
     }
 
     /// As [`build`](Self::build), but the keys belong to [`Groups`]: `group_of` computes the group
-    /// of a key.
+    /// of a key. It is a function, or a closure that captures nothing.
     ///
     /// # Examples
     ///

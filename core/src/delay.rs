@@ -142,6 +142,7 @@ impl<N: Nodes> Delays<N> {
 
     /// Notes that the deadline of a slot is a backoff, if the slot waits until `due`. It stays one
     /// until the slot has another deadline. O(1).
+    #[inline(never)]
     pub(crate) fn note_backoff(&mut self, id: SlotId, due: Instant) {
         if let Some(index) = self.nodes.position(id)
             && let Some(node) = self.nodes.node(index)

@@ -68,10 +68,10 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.add(key))
         }
 
-        /// Adds a key after a delay. Of two delays the one that ends first counts. O(log n).
+        /// Delays a key. If you set two delays, the earlier one wins. O(log n).
         ///
-        /// As in client-go this changes nothing for a key that is ready or active until the delay
-        /// is over, and an [`add`](Self::add) meanwhile does not end it.
+        /// As in client-go, a key that is ready or active is not affected until the delay ends. An
+        /// [`add`](Self::add) meanwhile does not end the delay.
         /// [`Duration::MAX`](core::time::Duration::MAX) means never.
         ///
         /// # Errors
@@ -139,7 +139,7 @@ macro_rules! queue_face {
         #[doc = $example]
         /// let first = queue.add_rate_limited("node-7").unwrap().delay;
         /// let second = queue.add_rate_limited("node-7").unwrap().delay;
-        /// assert_eq!((first.as_millis(), second.as_millis()), (1, 2));
+        /// assert_eq!(second, 2 * first);
         /// ```
         #[doc(alias = "AddRateLimited")]
         pub fn add_rate_limited(&self, key: $K) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
@@ -175,11 +175,10 @@ macro_rules! queue_face {
             })
         }
 
-        /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the
-        /// first of them, if that is sooner:
-        /// [`Session::add_debounced`](requeue_core::Session::add_debounced). A
-        /// [`Fixed`](requeue_core::Fixed) queue needs [`WithPolicy`](requeue_core::WithPolicy) for
-        /// this. O(log n).
+        /// Adds a key once these adds stop for `quiet`, and at most `max` after the first of them.
+        /// A [`Fixed`](requeue_core::Fixed) queue needs [`WithPolicy`](requeue_core::WithPolicy)
+        /// for this. [`Session::add_debounced`](requeue_core::Session::add_debounced) has the
+        /// details. O(log n).
         ///
         /// # Errors
         ///
@@ -684,7 +683,7 @@ macro_rules! queue_face {
         ///
         /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A
         /// key that is [held](requeue_core::Policy) waits until its hold is over. Does nothing
-        /// after shutdown, which stops the time.
+        /// after shutdown.
         ///
         /// # Examples
         ///
@@ -706,7 +705,7 @@ macro_rules! queue_face {
         /// Ends the delays of all keys now, in the order of their deadlines. O(log n) for each, a
         /// few of them under each lock. Does nothing after shutdown.
         ///
-        /// If the queue [holds](requeue_core::Policy) keys, the order is not specified.
+        /// With a [policy](requeue_core::Policy) that holds keys, the order is not specified.
         ///
         /// Ends as many delays as there are when it begins. Keys that others delay meanwhile count,
         /// if their deadlines are among the first.
@@ -815,11 +814,9 @@ macro_rules! queue_face {
             let after = after.into();
             self.as_shared().with(|session| session.age_after(after));
         }
-        /// / SECTION Groups.
-
-        /// Sets the limits of the groups that have none of their own, present and future, and wakes
-        /// a call that waits if there is something for it now. O(levels) for at most eight groups.
-        /// The next get looks at the groups in front that the new limits block, each once.
+        /// Sets the limits of all groups, present and future, that have none of their own. Wakes a
+        /// waiting call if it can run something now. O(levels) for at most eight groups. The next
+        /// get looks at the groups in front that the new limits block, each once.
         ///
         /// # Examples
         ///
@@ -897,8 +894,8 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.pause_group(name))
         }
 
-        /// Hands out keys of a group again, at the end of the turn, and wakes a call that waits if
-        /// there is something for it. O(levels). [`pause_group`](Self::pause_group) has an example.
+        /// Hands out keys of a group again. The group takes its turn last. Wakes a waiting call if
+        /// there is a key for it. O(levels). [`pause_group`](Self::pause_group) has an example.
         pub fn resume_group<B, G>(&self, name: &B)
         where
             $P: $crate::Grouped<Group = G>,
@@ -1048,8 +1045,8 @@ macro_rules! queue_face {
         where
             $K: Clone,
         {
-            let work = self.as_shared().with(|session| session.try_get())?;
-            Some($crate::Guard::new(work, $handle(self)))
+            self.as_shared()
+                .with(|session| Some($crate::Guard::new(session.try_get()?, $handle(self))))
         }
 
         /// Ends a run and returns the first ready key, if there is one, under one lock: one step of
@@ -1329,15 +1326,11 @@ macro_rules! queue_face {
         /// due. Also works after shutdown. Costs one look, O(log n), each time the queue may be
         /// idle.
         ///
-        /// Waits for ever if a key is ready and there are no workers, while the queue is
-        /// [paused](Self::pause), and if a worker calls it while it has a guard. Your runtime's
-        /// timeout around the call limits the wait.
+        /// Waits for ever while the queue is [paused](Self::pause). The same holds if a key is
+        /// ready and there are no workers, and if a worker calls it while it has a guard. Your
+        /// runtime's timeout around the call limits the wait.
         ///
-        /// # Errors
-        ///
-        /// Only a queue for boards returns a `Result`:
-        /// [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if none of its places to
-        /// wait is free.
+        #[doc = $crate::waited_errors!($waited)]
         ///
         /// # Cancel safety
         ///
@@ -1363,9 +1356,7 @@ macro_rules! queue_face {
         ///
         /// After shutdown delayed keys stay until you take the [leftovers](Self::leftovers).
         ///
-        /// # Errors
-        ///
-        /// As [`wait_idle`](Self::wait_idle).
+        #[doc = $crate::waited_errors!($waited)]
         ///
         /// # Cancel safety
         ///
@@ -1396,9 +1387,7 @@ macro_rules! queue_face {
         /// another run just as this looks, it waits for that run too. A worker that has the key's
         /// guard waits for itself.
         ///
-        /// # Errors
-        ///
-        /// As [`wait_idle`](Self::wait_idle).
+        #[doc = $crate::waited_errors!($waited)]
         ///
         /// # Cancel safety
         ///
@@ -1435,9 +1424,7 @@ macro_rules! queue_face {
         /// not wait for keys that are added meanwhile. A worker that has the key's guard waits for
         /// itself.
         ///
-        /// # Errors
-        ///
-        /// As [`wait_idle`](Self::wait_idle): the key is cancelled all the same.
+        #[doc = $crate::waited_errors!($waited)]
         ///
         /// # Cancel safety
         ///
@@ -1473,9 +1460,10 @@ macro_rules! queue_face {
             $crate::binding::waited(shared, ended.await.map(|()| was), was)
         }
 
-        /// Reports to the metrics how long the active keys have been active, at once and then every
-        /// `period`, until the queue is shut down. client-go does so every 500 ms. A period of less
-        /// than a millisecond counts as one millisecond, so that other tasks can run.
+        /// Reports to the metrics how long the active keys have been running. Does so at once and
+        /// then every `period`, until the queue is shut down. client-go does so every 500 ms. A
+        /// period of less than a millisecond counts as one millisecond, so that other tasks can
+        /// run.
         ///
         /// # Cancel safety
         ///
@@ -1498,9 +1486,7 @@ macro_rules! queue_face {
         /// while it has a guard. Your runtime's timeout around the call limits the wait. Does not
         /// wait for delayed keys: [`leftovers`](Self::leftovers) returns them.
         ///
-        /// # Errors
-        ///
-        /// As [`wait_idle`](Self::wait_idle). The queue is shut down all the same.
+        #[doc = $crate::waited_errors!($waited)]
         ///
         /// # Cancel safety
         ///
@@ -1533,9 +1519,7 @@ macro_rules! queue_face {
         /// Waits until another call has shut the queue down, and no key is ready, dirty or active.
         /// Any number of tasks may wait. O(1) for each look.
         ///
-        /// # Errors
-        ///
-        /// As [`wait_idle`](Self::wait_idle).
+        #[doc = $crate::waited_errors!($waited)]
         ///
         /// # Cancel safety
         ///
@@ -1558,9 +1542,8 @@ macro_rules! queue_face {
         }
     };
     (growing: $krate:literal, $example:expr) => {
-        /// Sets how many keys the queue holds at most, [`usize::MAX`] for any number, and wakes a
-        /// call that waits for room if there is some now. O(1), and O(1) per evicted failure
-        /// record.
+        /// Sets how many keys the queue has at most; [`usize::MAX`] sets no limit. Wakes a call
+        /// that waits for room if there is room now. O(1), and O(1) per evicted failure record.
         ///
         /// A queue that has more keys keeps them, and refuses new keys until there is room again:
         /// [`Session::limit_keys`](requeue_core::Session::limit_keys) has the details.
@@ -1590,6 +1573,20 @@ macro_rules! queue_face {
         pub fn reserve(&self, additional: usize) {
             self.as_shared().with(|session| session.reserve(additional));
         }
+    };
+}
+
+/// The errors of a call that waits for a state of the queue, if it returns a `Result`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! waited_errors {
+    (plain) => {
+        ""
+    };
+    ($checked:ident) => {
+        "# Errors\n\n\
+         [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if all places to wait are \
+         taken. What the call does before it waits is done all the same."
     };
 }
 

@@ -47,7 +47,7 @@ pub struct AddOptions {
     /// shorter of the two delays counts.
     pub rate_limited: bool,
 
-    /// The priority level, from 0 to one less than the storage's [`Levels`](crate::Levels). `None`
+    /// The priority level, from 0 to one less than the queue's [`Levels`](crate::Levels). `None`
     /// means 0, or the level of the present run if the add is rate-limited and the key is active.
     ///
     /// An add can raise the level of a key, but never lowers it.

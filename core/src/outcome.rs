@@ -245,7 +245,8 @@ pub enum Next<T> {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Finished {
-    /// The key is neither ready nor due for another run.
+    /// The action asks for no other run, and the key was not added meanwhile. A deadline that the
+    /// key had before still counts.
     Idle,
     /// The key is ready again, at the end of the queue: it was added during its run, or its action
     /// had a delay of zero.
@@ -335,7 +336,8 @@ impl core::error::Error for WaitError {}
 
 const NO_PLACE: &str = "more calls wait for the queue than it has places for: raise `WAITERS`";
 
-/// A key that was ready or delayed when the queue was shut down, and was then taken out.
+/// A key that a shutdown has left, and that was taken out: it was ready or delayed, or failed in a
+/// run that ended later.
 /// [`restore`](crate::Session::restore) adds it to another queue.
 ///
 /// With the feature `serde` it can be saved as it is.
@@ -477,7 +479,8 @@ pub enum Why {
         /// The end of its delay.
         until: Instant,
     },
-    /// The key has failed, and its limiter delays the retry.
+    /// The limiter has set the key's deadline, after a failure or a rate-limited add. A success
+    /// forgets the failures, and keeps the deadline.
     BackingOff {
         /// The end of the backoff.
         until: Instant,
@@ -515,7 +518,7 @@ pub enum Why {
     /// The queue is shut down. A key that it still has is [left over](Leftover); others are
     /// refused.
     Closed,
-    /// Nothing asks for a run of the key: it was not added since its last run. The queue may still
+    /// Nothing asks for a run of the key: it was not added, or has run since. The queue may still
     /// have its failures on record.
     Idle,
 }
@@ -552,7 +555,7 @@ impl fmt::Display for Why {
             Self::GroupNoToken { .. } => "ready, but its group has no token",
             Self::NoToken { .. } => "ready, but there is no token",
             Self::Closed => "the queue is shut down",
-            Self::Idle => "not added since its last run",
+            Self::Idle => "nothing to do",
         })?;
         match self.until() {
             Some(until) if until.is_never() => f.write_str(" for ever")?,
@@ -604,7 +607,7 @@ impl fmt::Display for Why {
 pub struct Stats {
     /// All keys that take up room: ready, active, delayed, or kept for their failures.
     pub total: usize,
-    /// Keys that wait for a worker, or for what else [`Why`] lists for a ready key.
+    /// Ready keys. They wait for a worker, for the end of a pause, for their group, or for a token.
     pub ready: usize,
     /// Keys that were handed out and whose runs have not ended, including dirty ones.
     pub active: usize,
@@ -727,7 +730,8 @@ pub struct Drain {
 #[must_use = "a drain that was interrupted, or ran out of time, has left work"]
 #[non_exhaustive]
 pub enum Drained {
-    /// A key is still ready or active.
+    /// A key is still ready or active. Only [`drain_status`](crate::Queue::drain_status) returns
+    /// this: a call that waits for a drain ends later, or with an error.
     Pending,
     /// No key is ready or active.
     Complete,

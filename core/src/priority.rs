@@ -30,7 +30,8 @@ use crate::{Groups, WithPolicy};
 ///
 /// Functions that take any queue name what they need: [`Grouped`](crate::Grouped) to call the
 /// methods for groups, [`Ages`](crate::Ages) to call `age_after`, and otherwise this trait. It is
-/// sealed.
+/// sealed. To call `run` they also need the bound that `run` shows, on threads
+/// `Shared<ThreadHost<K, P, L, S>>: Send + Sync` with both names from `requeue::std::binding`.
 ///
 /// # Examples
 ///

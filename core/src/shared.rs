@@ -20,7 +20,6 @@ use crate::outcome::{Drain, Drained, Finished, Leftover, Wake};
 use crate::priority::Priorities;
 use crate::queue::{Queue, Session};
 use crate::queue_face;
-use crate::steps;
 use crate::storage::Storage;
 use crate::time::Clock;
 use crate::wait_list::WaitList;
@@ -409,9 +408,8 @@ impl<H: Host> Shared<H> {
 
 /// For runtimes: runs by their tickets, drains, and what is left.
 impl<H: Host> Shared<H> {
-    /// Ends the run of a guard and takes the first ready key, under one lock, so that no call is
-    /// woken for that key. Costs as the two operations. A guard of another queue ends its run in
-    /// that queue.
+    /// Ends the run of a guard and takes the first ready key, under one lock. No call is woken for
+    /// that key. Costs as the two operations. A guard of another queue ends its run in that queue.
     ///
     /// # Examples
     ///
@@ -462,36 +460,11 @@ impl<H: Host> Shared<H> {
     /// assert_eq!(finished, Finished::Idle);
     /// ```
     #[doc(alias = "Done")]
-    #[inline(always)]
+    #[inline]
     pub fn finish(&self, ticket: Ticket, action: Action) -> Finished {
         self.timed(action.needs_time(), |session| {
             session.finish(ticket, action)
         })
-    }
-
-    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs
-    /// per run as [`finish`](Self::finish). The iterator runs while the queue is not locked.
-    ///
-    /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
-    /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
-    /// runs. A `Batch` ends all of its runs.
-    ///
-    /// Returns how many of the runs had ended before.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// let mut tickets = Vec::new();
-    /// while let Some(guard) = queue.try_get() {
-    ///     tickets.extend(guard.into_ticket());
-    /// }
-    /// assert_eq!(queue.finish_many(tickets, Action::Success), 0, "no run was stale");
-    /// assert!(!queue.contains("node-7"));
-    /// ```
-    pub fn finish_many(&self, tickets: impl IntoIterator<Item = Ticket>, action: Action) -> usize {
-        steps::finish_many(self, tickets, action)
     }
 
     /// Returns whether the key of a run was cancelled since the run began. O(1). A guard does this
@@ -542,79 +515,25 @@ impl<H: Host> Shared<H> {
     {
         self.with(|session| session.take_ready())
     }
-
-    /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
-    /// no key is delayed. O(log n).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// use core::time::Duration;
-    ///
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
-    /// assert_eq!(queue.take_delayed(), None, "not before shutdown");
-    /// queue.shut_down();
-    /// let leftover = queue.take_delayed().unwrap();
-    /// assert_eq!((leftover.key, leftover.left.as_secs()), ("lease-3", 60));
-    /// ```
-    pub fn take_delayed(&self) -> Option<Leftover<H::Key>>
-    where
-        H::Key: Clone,
-    {
-        steps::take_delayed(self)
-    }
 }
 
-/// Adding keys.
-impl<H: Host> Shared<H> {
-    queue_face! {
-        adding: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
-    }
-    queue_face! {
-        adding_each: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
-    }
+/// Writes a part of the methods of every queue.
+macro_rules! face {
+    ($($part:ident)+) => {$(
+        queue_face! {
+            $part: "requeue_core", include_str!("shared/example.txt"),
+            include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
+        }
+    )+};
 }
 
-/// Taking keys.
+/// The methods of every queue that do not wait.
 impl<H: Host> Shared<H> {
+    face! { adding adding_each looking control limits closing }
+
     queue_face! {
         taking: "requeue_core", include_str!("shared/example.txt"), H::Key, identity,
         Guard<H, &Self>
-    }
-}
-
-/// Looking.
-impl<H: Host> Shared<H> {
-    queue_face! {
-        looking: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
-    }
-}
-
-/// Control.
-impl<H: Host> Shared<H> {
-    queue_face! {
-        control: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
-    }
-}
-
-/// Limits and groups.
-impl<H: Host> Shared<H> {
-    queue_face! {
-        limits: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
-    }
-}
-
-/// Shutting down.
-impl<H: Host> Shared<H> {
-    queue_face! {
-        closing: "requeue_core", include_str!("shared/example.txt"),
-        include_str!("shared/example_groups.txt"), H::Key, H::Priorities, H::Storage
     }
 }
 

@@ -35,6 +35,77 @@ type Step<T> = Vec<T, KEYS_PER_LOCK>;
 
 type Page<T> = Vec<T, VISITS_MAX>;
 
+/// For runtimes: many runs by their tickets, and what is left.
+impl<H: Host> Shared<H> {
+    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs
+    /// per run as [`finish`](Self::finish). The iterator runs while the queue is not locked.
+    ///
+    /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
+    /// iterator, and their keys stay active unless [`release_key`](Self::release_key) ends their
+    /// runs. A `Batch` ends all of its runs.
+    ///
+    /// Returns how many of the runs had ended before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example.txt")]
+    /// queue.add_many(["node-7", "node-8"], |_| {});
+    /// let mut tickets = Vec::new();
+    /// while let Some(guard) = queue.try_get() {
+    ///     tickets.extend(guard.into_ticket());
+    /// }
+    /// assert_eq!(queue.finish_many(tickets, Action::Success), 0, "no run was stale");
+    /// assert!(!queue.contains("node-7"));
+    /// ```
+    pub fn finish_many(&self, tickets: impl IntoIterator<Item = Ticket>, action: Action) -> usize {
+        let mut tickets = tickets.into_iter();
+        let mut stale = 0;
+        loop {
+            let step: Step<Ticket> = tickets.by_ref().take(KEYS_PER_LOCK).collect();
+            let is_last = !step.is_full();
+            if step.is_empty() {
+                return stale;
+            }
+            stale += self.timed(action.needs_time(), |session| {
+                session.finish_many(step, action)
+            });
+            if is_last {
+                return stale;
+            }
+        }
+    }
+
+    /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
+    /// no key is delayed. O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
+    /// assert_eq!(queue.take_delayed(), None, "not before shutdown");
+    /// queue.shut_down();
+    /// let leftover = queue.take_delayed().unwrap();
+    /// assert_eq!((leftover.key, leftover.left.as_secs()), ("lease-3", 60));
+    /// ```
+    pub fn take_delayed(&self) -> Option<Leftover<H::Key>>
+    where
+        H::Key: Clone,
+    {
+        if !self.look(|queue| queue.is_shutting_down()) {
+            return None;
+        }
+        when_released(self, |session| {
+            // Read under the lock: what others do before this step happens before this time.
+            session.move_to(self.clock().now());
+            session.take_delayed()
+        })
+    }
+}
+
 /// Adds many keys. The iterator and `rejected` run while the queue is not locked.
 pub fn add_many<H: Host>(
     queue: &Shared<H>,
@@ -79,29 +150,6 @@ pub fn add_all<H: Host>(
         delayed: many.delayed,
         coalesced: many.coalesced,
         rejected,
-    }
-}
-
-/// Ends many runs. Returns how many of them had ended before.
-pub fn finish_many<H: Host>(
-    queue: &Shared<H>,
-    tickets: impl IntoIterator<Item = Ticket>,
-    action: Action,
-) -> usize {
-    let mut tickets = tickets.into_iter();
-    let mut stale = 0;
-    loop {
-        let step: Step<Ticket> = tickets.by_ref().take(KEYS_PER_LOCK).collect();
-        let is_last = !step.is_full();
-        if step.is_empty() {
-            return stale;
-        }
-        stale += queue.timed(action.needs_time(), |session| {
-            session.finish_many(step, action)
-        });
-        if is_last {
-            return stale;
-        }
     }
 }
 
@@ -167,18 +215,6 @@ pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item =
     let ready = iter::from_fn(|| queue.take_ready());
     let delayed = iter::from_fn(|| queue.take_delayed());
     ready.chain(delayed)
-}
-
-/// Takes out the delayed key with the earliest deadline, after shutdown.
-pub(crate) fn take_delayed<H: Host<Key: Clone>>(queue: &Shared<H>) -> Option<Leftover<H::Key>> {
-    if !queue.look(|queue| queue.is_shutting_down()) {
-        return None;
-    }
-    when_released(queue, |session| {
-        // Read under the lock: what others do before this step happens before this time.
-        session.move_to(queue.clock().now());
-        session.take_delayed()
-    })
 }
 
 /// Makes every due key ready, in steps that each hold the lock for a short time, and then does

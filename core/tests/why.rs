@@ -185,7 +185,7 @@ fn every_reason_has_its_words() {
             "ready, but there is no token until 1.5s",
         ),
         (Why::Closed, "the queue is shut down"),
-        (Why::Idle, "not added since its last run"),
+        (Why::Idle, "nothing to do"),
     ] {
         assert_eq!(why.to_string(), words);
     }

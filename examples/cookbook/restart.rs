@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let saved = serde_json::to_string(&queue.leftovers().collect::<Vec<_>>())?;
     println!("saved: {saved}");
 
-    // The next process, half a second later. It also lists its objects from their source of truth.
+    // The next process. It also lists its objects from their source of truth.
     let next = WorkQueue::new();
     for leftover in serde_json::from_str::<Vec<Leftover<String>>>(&saved)? {
         next.restore(leftover)

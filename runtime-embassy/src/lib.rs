@@ -11,6 +11,8 @@ mod parts;
 mod queue;
 mod sync;
 mod workers;
+// After `workers`, because the documentation shows the methods in this order.
+mod waiting;
 
 pub use embassy_sync::blocking_mutex::raw;
 pub use requeue_core as core;

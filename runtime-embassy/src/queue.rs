@@ -15,6 +15,26 @@ use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
 use crate::sync::Locked;
 
+/// Writes an `impl` block of the queue, whose parts `X` are of this kind.
+macro_rules! methods {
+    ($(#[$doc:meta])* [$($parts:tt)+] $($methods:tt)+) => {
+        $(#[$doc])*
+        impl<
+            R: RawMutex,
+            K: Eq + Hash,
+            const N: usize,
+            P: Priorities,
+            L: RateLimiter,
+            const WAITERS: usize,
+            X: $($parts)+,
+        > WorkQueue<R, K, N, P, L, WAITERS, X>
+        {
+            $($methods)+
+        }
+    };
+}
+pub(crate) use methods;
+
 /// Writes a part of core's methods that do not wait.
 macro_rules! face {
     ($part:ident) => {
@@ -24,6 +44,7 @@ macro_rules! face {
         }
     };
 }
+pub(crate) use face;
 
 /// Writes a part of core's methods that wait.
 macro_rules! face_async {
@@ -37,6 +58,7 @@ macro_rules! face_async {
         }
     };
 }
+pub(crate) use face_async;
 
 /// Where a [`WorkQueue`] keeps its keys.
 pub(crate) type Stored<const N: usize, X> = Fixed<N, <X as Parts>::Index>;
@@ -365,32 +387,22 @@ requeue_core::queue_face! {
     WorkQueue<R, K, N, P, L, WAITERS, X>, K
 }
 
-/// Adding keys. None of these waits.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
+methods! {
+    /// Adding keys. None of these waits.
+    [Parts]
     face!(adding);
     face!(adding_each);
 }
 
-/// Taking keys without waiting.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
+methods! {
+    /// Taking keys, and waiting for them.
+    [Parts<Clock: Timer>]
+    face_async!(taking_async, K, Self::handle, Guard<'_, R, K, N, P, L, WAITERS, X>);
+}
+
+methods! {
+    /// Taking keys without waiting.
+    [Parts]
     requeue_core::queue_face! {
         taking: "requeue_embassy", "# let queue = requeue_embassy::example();", K, Self::handle,
         Guard<'_, R, K, N, P, L, WAITERS, X>
@@ -399,97 +411,6 @@ impl<
     fn handle(&self) -> &Shared<R, K, N, P, L, WAITERS, X> {
         &self.shared
     }
-}
-
-/// Taking keys, and waiting for them.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts<Clock: Timer>,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
-    face_async!(
-        taking_async,
-        K,
-        Self::handle,
-        Guard<'_, R, K, N, P, L, WAITERS, X>
-    );
-}
-
-/// Looking. None of these waits.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
-    face!(looking);
-}
-
-/// Control.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
-    face!(control);
-}
-
-/// Limits and groups.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
-    face!(limits);
-}
-
-/// Shutting down.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
-    face!(closing);
-}
-
-/// Waiting for room, and for a state of the queue.
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts<Clock: Timer>,
-> WorkQueue<R, K, N, P, L, WAITERS, X>
-{
-    face_async!(adding_async, K);
-    face_async!(looking_async, K, checked);
-    face_async!(closing_async, checked);
 }
 
 impl<R, K, const N: usize, P, L, const WAITERS: usize, X> fmt::Debug

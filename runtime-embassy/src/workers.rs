@@ -14,6 +14,7 @@ use crate::logging;
 use crate::parts::Parts;
 use crate::queue::WorkQueue;
 
+/// Running a reconciler.
 impl<R, K, const N: usize, P, L, const WAITERS: usize, X> WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
@@ -36,7 +37,8 @@ where
     /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
-    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
+    /// A key that was added during its run is **ready at once** when the run ends, behind the keys
+    /// that are ready already, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
     /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///

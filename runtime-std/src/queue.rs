@@ -126,9 +126,9 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///
-/// A struct that holds a queue does not name its parts: other numbers, a limit on the keys, metrics
-/// and a test's clock do not change the type. A limiter of another kind, priority levels, aging and
-/// groups do.
+/// Other numbers, a limit on the keys, metrics and a test's clock do not change the type of a
+/// queue, so a struct that has one need not name them. A limiter of another kind, priority levels,
+/// aging and groups are part of the type, and nest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -140,7 +140,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 ///     nodes: WorkQueue<String, Plain, NoLimit>,
 ///     alarms: WorkQueue<String, Levels<4>>,
 ///     orders: WorkQueue<String, Aging<Levels<2>>>,
-///     tenants: WorkQueue<(u32, String), Groups<u32>>,
+///     tenants: WorkQueue<(u32, String), Groups<u32, Levels<2>>>,
 /// }
 ///
 /// let app = App {
@@ -153,7 +153,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 ///     nodes: WorkQueue::builder().limiter(NoLimit).build(),
 ///     alarms: WorkQueue::builder().levels::<4>().build(),
 ///     orders: WorkQueue::builder().levels::<2>().aging().build(),
-///     tenants: WorkQueue::builder().build_with_groups(|(tenant, _)| *tenant),
+///     tenants: WorkQueue::builder().levels::<2>().build_with_groups(|(tenant, _)| *tenant),
 /// };
 /// # let _ = (app.pods.add(String::from("pod-a")), app.nodes.add(String::new()));
 /// # let _ = (app.alarms.add(String::new()), app.orders.add(String::new()));
@@ -183,6 +183,7 @@ where
     pub(crate) shared: Arc<Shared<K, P, L, S>>,
 }
 
+/// Making a queue.
 impl<K: Eq + Hash> WorkQueue<K> {
     /// Creates an empty queue with client-go's default rate limiter, on the system's clock.
     ///
@@ -203,9 +204,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     pub fn new() -> Self {
         WorkQueue::builder().build()
     }
-}
 
-impl<K: Eq + Hash> WorkQueue<K> {
     /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
@@ -305,6 +304,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
+/// Making a queue from parts, and its clock and producer.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Makes a queue of any storage, such as [`Fixed`](requeue_core::Fixed), with a clock: a
     /// [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is
@@ -423,8 +423,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// # Errors
     ///
-    /// As [`add_wait`](Self::add_wait), and [`Rejected::TimedOut`] if there was no room in time, or
-    /// if the queue has no such priority level.
+    /// As [`add_wait`](Self::add_wait). [`Rejected::TimedOut`] returns the key if there was no room
+    /// in time, [`Rejected::UnknownPriority`] if the queue has no such level.
     ///
     /// # Examples
     ///

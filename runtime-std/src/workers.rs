@@ -11,6 +11,7 @@ mod supervisor;
 
 use supervisor::Supervised;
 
+/// Running a reconciler.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
     /// down. Then drains it and returns the keys that were not processed: keys that were ready when
@@ -30,7 +31,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
-    /// A key that was added during its run runs again **at once**, whatever `reconcile` returned:
+    /// A key that was added during its run is **ready at once** when the run ends, behind the keys
+    /// that are ready already, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
     /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
     ///
@@ -84,7 +86,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// As [`run`](Self::run), but also passes the reconciler a [`RunContext`]: the attempt, the
     /// priority and the deadline, and how long the key waited.
     ///
-    /// That is zero unless the queue keeps times: with metrics it does, and with
+    /// The wait is zero unless the queue keeps times: with metrics it does, and with
     /// `builder().report_to(Timed)`, which only keeps [times](requeue_core::Timed).
     ///
     /// # Errors

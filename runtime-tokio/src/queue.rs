@@ -144,9 +144,9 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// # }
 /// ```
 ///
-/// A struct that holds a queue does not name its parts: other numbers, a limit on the keys and
-/// metrics do not change the type, and a test's clock is Tokio's own, paused. A limiter of another
-/// kind, priority levels, aging and groups do.
+/// Other numbers, a limit on the keys and metrics do not change the type of a queue, so a struct
+/// that has one need not name them. A test's clock is Tokio's own, paused. A limiter of another
+/// kind, priority levels, aging and groups are part of the type, and nest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -158,7 +158,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 ///     nodes: WorkQueue<String, Plain, NoLimit>,
 ///     alarms: WorkQueue<String, Levels<4>>,
 ///     orders: WorkQueue<String, Aging<Levels<2>>>,
-///     tenants: WorkQueue<(u32, String), Groups<u32>>,
+///     tenants: WorkQueue<(u32, String), Groups<u32, Levels<2>>>,
 /// }
 ///
 /// let app = App {
@@ -170,7 +170,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 ///     nodes: WorkQueue::builder().limiter(NoLimit).build(),
 ///     alarms: WorkQueue::builder().levels::<4>().build(),
 ///     orders: WorkQueue::builder().levels::<2>().aging().build(),
-///     tenants: WorkQueue::builder().build_with_groups(|(tenant, _)| *tenant),
+///     tenants: WorkQueue::builder().levels::<2>().build_with_groups(|(tenant, _)| *tenant),
 /// };
 /// # let _ = (app.pods.add(String::from("pod-a")), app.nodes.add(String::new()));
 /// # let _ = (app.alarms.add(String::new()), app.orders.add(String::new()));
@@ -203,6 +203,7 @@ where
     pub(crate) shared: Arc<Shared<K, P, L, S>>,
 }
 
+/// Making a queue.
 impl<K: Eq + Hash> WorkQueue<K> {
     /// Creates an empty queue with client-go's default rate limiter. Needs no runtime.
     ///
@@ -223,9 +224,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     pub fn new() -> Self {
         WorkQueue::builder().build()
     }
-}
 
-impl<K: Eq + Hash> WorkQueue<K> {
     /// Builds a queue from chosen parts. The type of its keys is inferred from use.
     ///
     /// # Examples
@@ -324,6 +323,7 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
     }
 }
 
+/// Making a queue from parts, and its clock and producer.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
     /// one then have a meaning in the other. O(1).

@@ -46,17 +46,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
     /// Waits until the queue has been shut down.
     pub(crate) async fn closed(&self) {
-        let mut call = Wait::for_state(&*self.shared);
-        // Without a deadline it ends only when the queue is closed.
-        let _ = call
-            .wait(None, |session, _| {
-                if session.is_shutting_down() {
-                    Next::Work(())
-                } else {
-                    Next::Wait { until: None }
-                }
-            })
-            .await;
+        // It ends only when the queue is closed: no deadline limits it.
+        let is_closed = self.shared.watch(|session| {
+            if session.is_shutting_down() {
+                Next::Work(())
+            } else {
+                Next::Wait { until: None }
+            }
+        });
+        let _ = is_closed.await;
     }
 }
 

@@ -128,8 +128,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// O(log n).
     ///
     /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A key
-    /// that is [held](crate::Policy) waits until its hold is over. Does nothing after shutdown,
-    /// which stops the time.
+    /// that is [held](crate::Policy) waits until its hold is over. Does nothing after shutdown.
     ///
     /// # Examples
     ///

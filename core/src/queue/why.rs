@@ -43,10 +43,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// [hold]: crate::Policy
     /// [run rate]: crate::Policy::run_rate
     ///
-    /// Of the last two rates, the one that allows a run later is named. A time is a promise: the
-    /// key does not run before it, unless another call changes something. When it comes, the key
-    /// passes to a later row. A ready key may have others in front of it, which may use the next
-    /// token or reach the limit of the group.
+    /// If both the group's rate and the run rate make the key wait, the later time is named. A time
+    /// is a promise: the key does not run before it, unless another call changes something. When it
+    /// comes, the key passes to a later row. A ready key may have others in front of it, which may
+    /// use the next token or reach the limit of the group.
     ///
     /// If several calls ask for a deadline at the same time, `BackingOff` is named if the limiter
     /// is among them. A key that was [restored](Self::restore) with a delay is `Delayed`.

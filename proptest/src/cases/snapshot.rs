@@ -16,8 +16,8 @@ fn snapshot(script: &mut Script, keys: &[Key]) -> Vec<Known> {
     snapshot.into_iter().map(|(_, known)| known).collect()
 }
 
-pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
-    snapshot(script, &[]);
+/// Key 1 is active and dirty, key 2 ready and delayed, key 3 backs off, and key 4 has failed.
+fn one_of_each(script: &mut Script) -> Vec<Known> {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -26,7 +26,12 @@ pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
     script.fail(3, 1);
     script.fail(4, 1);
     assert!(script.subject.cancel_key(4).is_some());
-    let known = snapshot(script, &[1, 2, 3, 4]);
+    snapshot(script, &[1, 2, 3, 4])
+}
+
+pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
+    snapshot(script, &[]);
+    let known = one_of_each(script);
     assert!(known[0].active && known[0].dirty && !known[0].ready);
     assert!(known[1].ready && known[1].due == Some(script.subject.now() + ms(30)));
     assert!(known[2].due.is_some() && known[2].failures == 1);
@@ -42,15 +47,7 @@ pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
 }
 
 pub(crate) fn the_counts_are_those_of_the_snapshot(script: &mut Script) {
-    script.add(1, Added::Ready);
-    script.get(1);
-    script.add(1, Added::Dirty);
-    script.add(2, Added::Ready);
-    script.add_after(2, 30, Added::Delayed);
-    script.fail(3, 1);
-    script.fail(4, 1);
-    assert!(script.subject.cancel_key(4).is_some());
-    let known = snapshot(script, &[1, 2, 3, 4]);
+    let known = one_of_each(script);
     let count = |is: fn(&Known) -> bool| known.iter().filter(|known| is(known)).count();
     let mut expected = Stats::default();
     expected.total = 4;

@@ -1,5 +1,5 @@
-//! What a queue says of why its keys do not run is true: one that is said to be ready is handed
-//! out, unless those before it use up what it needs, and no other is before its time.
+//! Checks that `why` tells the truth. A key that is said to be ready is handed out, unless the keys
+//! before it use up its token or its group's limit. No key is handed out before its `until`.
 
 use std::time::Duration;
 

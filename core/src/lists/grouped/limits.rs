@@ -265,8 +265,8 @@ impl<B: Backing> GroupedLists<B> {
         Some((&slot.key, state))
     }
 
-    /// Why a group may not start a run, by the limits that it has at present, also if it has not
-    /// seen them yet.
+    /// Why a group may not start a run. Uses the present limits, even if the group has not seen
+    /// them yet.
     pub(super) fn why(&self, group: SlotId, now: Instant) -> Option<Why> {
         let own = self.group(group)?;
         if own.paused && !self.closed {
