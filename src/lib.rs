@@ -8,26 +8,15 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-pub use requeue_core::binding;
-#[cfg(any(feature = "std", feature = "tokio"))]
-pub use requeue_core::{
-    Bare, Builder, Concurrency, DeadKeys, Failure, Growable, RandomState, Reporter, RunEvent,
-    Workers,
-};
+pub use requeue_core::{backoff, binding, limiter, metrics, priority, storage};
 
-// What every runtime shares: how a run ends, what an add returns, limiters, metrics and backoff.
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Ages, Aging, Attempt, Attempts, Backoff, BackoffManager,
-    BackoffUntil, DefaultController, DefaultItemBased, DelayWithReset, Drained, Entry, Exponential,
-    ExponentialBackoffManager, FastSlow, Finished, Fixed, GroupLimits, GroupState, Grouped, Groups,
-    Index, Instant, IntoAction, KeyState, KeyedLimiter, Leftover, Levels, Merge, Metrics, NoJitter,
-    NoLimit, NoMetrics, NotActive, Plain, Policy, Priorities, Producer, Queue, RateLimiter,
-    Rejected, Retries, RunContext, Scheduled, Stats, Storage, Timed, Times, Timestamps,
-    TokenBucket, WaitError, Why, WithJitter, WithMaxWait, WithPolicy, default_controller,
-    default_item_based, jitter, rand_core,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupLimits, GroupState,
+    Instant, IntoAction, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue, Rejected,
+    Retries, RunContext, Scheduled, Stats, WaitError, Why,
 };
-#[cfg(all(feature = "metrics", any(feature = "std", feature = "tokio")))]
-pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
+#[cfg(any(feature = "std", feature = "tokio"))]
+pub use requeue_core::{Builder, Concurrency, DeadKeys, Failure, RunEvent, Workers};
 
 /// The queue for threads: the crate `requeue-std`.
 ///
@@ -79,7 +68,7 @@ pub mod tokio {
 /// The queue for tasks on microcontrollers: the crate `requeue-embassy`.
 ///
 /// ```
-/// use requeue::default_item_based;
+/// use requeue::limiter::default_item_based;
 /// use requeue::embassy::raw::CriticalSectionRawMutex;
 /// use requeue::embassy::WorkQueue;
 ///

@@ -206,10 +206,10 @@ pub struct RunContext {
     /// Which attempt this is, counted from 1: one more than the failures on record.
     pub attempt: u32,
     /// How long the key was ready, or dirty, before it was handed out. Always zero if the queue's
-    /// metrics keep no [`Times`](crate::Times): [`Guard::waited`](crate::Guard::waited) says how to
-    /// get it.
+    /// metrics keep no [`Times`](crate::metrics::Times): [`Guard::waited`](crate::Guard::waited)
+    /// says how to get it.
     pub waited: Duration,
-    /// The priority level of the key; 0 in a queue without [`Levels`](crate::Levels).
+    /// The priority level of the key; 0 in a queue without [`Levels`](crate::priority::Levels).
     pub priority: u8,
     /// When the run is overdue, on the queue's clock. `None` if runs have no timeout.
     pub deadline: Option<Instant>,

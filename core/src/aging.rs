@@ -6,13 +6,13 @@ use core::time::Duration;
 use crate::Instant;
 use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::priority::{Priorities, sealed};
+use crate::levels::{Priorities, sealed};
 
 /// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
 /// longer than [a given time](crate::Session::age_after) is served before the younger keys of
 /// higher levels.
 ///
-/// `P` are the levels, [`Levels`](crate::Levels). A queue with groups has
+/// `P` are the levels, [`Levels`](crate::priority::Levels). A queue with groups has
 /// `Groups<G, Aging<Levels<2>>>`.
 ///
 /// - Of each level, the key that is next there is looked at. Of those that have waited for longer
@@ -31,7 +31,10 @@ use crate::priority::{Priorities, sealed};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{AddOptions, Aging, Fixed, Instant, Levels, NoLimit, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::{Aging, Levels};
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{AddOptions, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Aging<Levels<2>>, NoLimit, Fixed<16>> = Queue::new(NoLimit);

@@ -7,7 +7,7 @@
 mod attempts;
 mod jitter;
 mod manager;
-mod until;
+pub(crate) mod until;
 
 use core::time::Duration;
 
@@ -15,10 +15,13 @@ use rand_core::Rng;
 
 use crate::time::{duration_from_nanos, nanos};
 
+#[doc(no_inline)]
+pub use rand_core;
+
 pub use attempts::{Attempt, Attempts};
 pub use jitter::{NoJitter, jitter};
 pub use manager::{BackoffManager, DelayWithReset, ExponentialBackoffManager};
-pub use until::{BackoffUntil, backoff_until};
+pub use until::BackoffUntil;
 
 /// The pauses of a loop: a duration that grows by a factor, up to a cap, for a number of steps.
 ///
@@ -39,7 +42,7 @@ pub use until::{BackoffUntil, backoff_until};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Backoff, NoJitter};
+/// use requeue_core::backoff::{Backoff, NoJitter};
 ///
 /// let mut backoff = Backoff {
 ///     duration: Duration::from_millis(10),
@@ -87,7 +90,7 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Backoff, NoJitter};
+    /// use requeue_core::backoff::{Backoff, NoJitter};
     ///
     /// let second = Duration::from_secs(1);
     /// let mut backoff =

@@ -14,11 +14,11 @@
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
-pub use crate::backoff::backoff_until;
+pub use crate::backoff::until::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
-pub use crate::builder::{ClientGo, Runtime};
+pub use crate::builder::{Bare, ClientGo, Runtime};
 pub use crate::guard::Guard;
 pub use crate::outcome::{Drain, Next, Wake};
 pub use crate::policy::SetPolicy;

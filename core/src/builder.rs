@@ -15,7 +15,7 @@ use crate::policy::Policy;
 use crate::priority::{Plain, Priorities};
 use crate::queue::Queue;
 use crate::storage::Storage;
-use crate::storage::growable::{Growable, RandomState};
+use crate::store::growable::{Growable, RandomState};
 
 /// Builds a queue whose storage grows. Made by the `builder` of a runtime's `WorkQueue`, or by
 /// [`Queue::builder`].
@@ -33,14 +33,16 @@ use crate::storage::growable::{Growable, RandomState};
 ///
 /// ```compile_fail,E0277
 /// use core::time::Duration;
-/// use requeue_core::{NoLimit, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::Queue;
 ///
 /// let builder = Queue::<u32, _, _, _, _>::builder();
 /// let _ = builder.backoff(Duration::from_millis(1), Duration::from_secs(1)).limiter(NoLimit);
 /// ```
 ///
 /// ```compile_fail,E0277
-/// # use requeue_core::{NoLimit, Queue};
+/// # use requeue_core::limiter::NoLimit;
+/// # use requeue_core::Queue;
 /// let builder = Queue::<u32, _, _, _, _>::builder();
 /// let _ = builder.limiter(NoLimit).retry_rate(2.0, 1);
 /// ```
@@ -103,7 +105,11 @@ pub struct Bare;
 /// ```
 /// use core::hash::Hash;
 /// use requeue_core::binding::{Queue, Runtime};
-/// use requeue_core::{Builder, Priorities, RateLimiter, Reporter, Storage};
+/// use requeue_core::limiter::RateLimiter;
+/// use requeue_core::metrics::Reporter;
+/// use requeue_core::priority::Priorities;
+/// use requeue_core::storage::Storage;
+/// use requeue_core::Builder;
 ///
 /// struct Mine;
 ///
@@ -311,7 +317,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Instant, FastSlow, Queue};
+    /// use requeue_core::limiter::FastSlow;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let limiter = FastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
     /// let mut queue = Queue::builder().limiter(limiter).build();
@@ -341,7 +348,9 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
     /// # queue.at(Instant::EPOCH).release(work.ticket);
-    /// # use requeue_core::{Aging, DefaultController, Growable, Levels};
+    /// # use requeue_core::limiter::DefaultController;
+    /// # use requeue_core::priority::{Aging, Levels};
+    /// # use requeue_core::storage::Growable;
     /// # type Orders = Queue<u32, Aging<Levels<2>>, DefaultController, Growable>;
     /// # let _: Orders = Queue::builder().aging().levels::<2>().build();
     /// # let _: Orders = Queue::builder().levels::<4>().aging().aging().levels::<2>().build();
@@ -350,7 +359,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
         self.with(|limiter| limiter)
     }
 
-    /// Lets keys age: see [`Aging`](crate::Aging). They do once
+    /// Lets keys age: see [`Aging`](crate::priority::Aging). They do once
     /// [`Session::age_after`](crate::Session::age_after) has said after which time.
     ///
     /// # Examples
@@ -431,10 +440,10 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// Sets how many keys the queue holds at most: ready, active, delayed, or kept only for their
     /// failures or a cool-down. There is no limit by default.
     ///
-    /// The type of the queue stays the same, and it behaves as one of [`Fixed`](crate::Fixed)
-    /// storage with so much room: a new key for which there is none is
-    /// [refused](crate::Rejected::Full), or waits for room. With zero, the queue takes no key.
-    /// [`Session::limit_keys`](crate::Session::limit_keys) changes the limit later.
+    /// The type of the queue stays the same, and it behaves as one of
+    /// [`Fixed`](crate::storage::Fixed) storage with so much room: a new key for which there is
+    /// none is [refused](crate::Rejected::Full), or waits for room. With zero, the queue takes no
+    /// key. [`Session::limit_keys`](crate::Session::limit_keys) changes the limit later.
     ///
     /// # Examples
     ///
@@ -469,7 +478,8 @@ impl<K, P, L> Builder<K, P, L> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Instant, Metrics, Queue};
+    /// use requeue_core::metrics::Metrics;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// #[derive(Default)]
     /// struct Depth(usize);
@@ -510,7 +520,11 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// ```
     /// # use core::hash::Hash;
     /// # use requeue_core::binding::{ClientGo, Queue, Runtime};
-    /// # use requeue_core::{Builder, Priorities, RateLimiter, Reporter, Storage};
+    /// # use requeue_core::limiter::RateLimiter;
+    /// # use requeue_core::metrics::Reporter;
+    /// # use requeue_core::priority::{Plain, Priorities};
+    /// # use requeue_core::storage::Storage;
+    /// # use requeue_core::Builder;
     /// # struct Mine;
     /// # impl Runtime for Mine {
     /// #     type Clock = ();
@@ -525,12 +539,12 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// # }
     /// # struct WorkQueue;
     /// # impl WorkQueue {
-    /// #     fn builder<K>() -> Builder<K, requeue_core::Plain, ClientGo, Mine, Reporter> {
+    /// #     fn builder<K>() -> Builder<K, Plain, ClientGo, Mine, Reporter> {
     /// #         Builder::default()
     /// #     }
     /// # }
     /// use core::time::Duration;
-    /// use requeue_core::{Metrics, Times};
+    /// use requeue_core::metrics::{Metrics, Times};
     ///
     /// #[derive(Default)]
     /// struct Slowest(Duration);
@@ -580,7 +594,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{DefaultController, Growable, Plain, Queue};
+    /// use requeue_core::limiter::DefaultController;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Growable;
+    /// use requeue_core::Queue;
     ///
     /// let queue: Queue<String, Plain, DefaultController, Growable> =
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();

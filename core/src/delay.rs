@@ -373,7 +373,7 @@ impl<N: Nodes> Delays<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::fixed::FixedNodes;
+    use crate::store::fixed::FixedNodes;
 
     type Heap = Delays<FixedNodes<8, u8>>;
 
@@ -446,7 +446,7 @@ mod tests {
     fn sequence_numbers_that_run_out_begin_again() {
         begins_again(heap(&[]));
         #[cfg(feature = "alloc")]
-        begins_again(Delays::new(crate::storage::growable::GrowableNodes::new()));
+        begins_again(Delays::new(crate::store::growable::GrowableNodes::new()));
     }
 
     fn begins_again<N: Nodes>(mut heap: Delays<N>) {
@@ -489,7 +489,7 @@ mod tests {
     fn a_deadline_moves_anywhere() {
         moves_anywhere(Delays::new(FixedNodes::<64, u8>::new()));
         #[cfg(feature = "alloc")]
-        moves_anywhere(Delays::new(crate::storage::growable::GrowableNodes::new()));
+        moves_anywhere(Delays::new(crate::store::growable::GrowableNodes::new()));
     }
 
     fn moves_anywhere<N: Nodes>(mut heap: Delays<N>) {

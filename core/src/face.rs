@@ -176,9 +176,10 @@ macro_rules! queue_face {
         }
 
         /// Adds a key once these adds stop for `quiet`, and at most `max` after the first of them.
-        /// A [`Fixed`](requeue_core::Fixed) queue needs [`WithPolicy`](requeue_core::WithPolicy)
-        /// for this. [`Session::add_debounced`](requeue_core::Session::add_debounced) has the
-        /// details. O(log n).
+        /// A [`Fixed`](requeue_core::storage::Fixed) queue needs
+        /// [`WithPolicy`](requeue_core::priority::WithPolicy) for this.
+        /// [`Session::add_debounced`](requeue_core::Session::add_debounced) has the details. O(log
+        /// n).
         ///
         /// # Errors
         ///
@@ -203,7 +204,7 @@ macro_rules! queue_face {
             max: ::core::time::Duration,
         ) -> Result<$crate::Added, $crate::Rejected<$K>>
         where
-            $S: $crate::Storage<Policy<$P>: $crate::binding::SetPolicy>,
+            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::SetPolicy>,
         {
             self.as_shared()
                 .timed(true, |session| session.add_debounced(key, quiet, max))
@@ -793,23 +794,23 @@ macro_rules! queue_face {
     (limits: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Sets what keys wait for in addition to their delays: see
         /// [`Policy`](requeue_core::Policy). Held keys stay held for as long as the former policy
-        /// has said. A queue of a fixed size needs [`WithPolicy`](requeue_core::WithPolicy) for
-        /// this. O(1).
+        /// has said. A queue of a fixed size needs
+        /// [`WithPolicy`](requeue_core::priority::WithPolicy) for this. O(1).
         pub fn set_policy(&self, policy: $crate::Policy)
         where
-            $S: $crate::Storage<Policy<$P>: $crate::binding::SetPolicy>,
+            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::SetPolicy>,
         {
             self.as_shared().with(|session| session.set_policy(policy));
         }
 
         /// Serves keys that have waited for longer than `after` before the younger keys of higher
         /// levels, from now on; with `None`, none of them. For queues with
-        /// [`Aging`](requeue_core::Aging). O(1).
+        /// [`Aging`](requeue_core::priority::Aging). O(1).
         ///
-        /// [`Aging`](requeue_core::Aging) has an example.
+        /// [`Aging`](requeue_core::priority::Aging) has an example.
         pub fn age_after(&self, after: impl Into<Option<::core::time::Duration>>)
         where
-            $P: $crate::Ages,
+            $P: $crate::priority::Ages,
         {
             let after = after.into();
             self.as_shared().with(|session| session.age_after(after));
@@ -834,7 +835,7 @@ macro_rules! queue_face {
         /// ```
         pub fn limit_groups(&self, limits: $crate::GroupLimits)
         where
-            $P: $crate::Grouped,
+            $P: $crate::priority::Grouped,
         {
             self.as_shared()
                 .with(|session| session.limit_groups(limits));
@@ -863,7 +864,7 @@ macro_rules! queue_face {
             limits: impl Into<Option<$crate::GroupLimits>>,
         ) -> Result<(), G>
         where
-            $P: $crate::Grouped<Group = G>,
+            $P: $crate::priority::Grouped<Group = G>,
         {
             let limits = limits.into();
             self.as_shared()
@@ -889,7 +890,7 @@ macro_rules! queue_face {
         /// ```
         pub fn pause_group<G>(&self, name: G) -> Result<(), G>
         where
-            $P: $crate::Grouped<Group = G>,
+            $P: $crate::priority::Grouped<Group = G>,
         {
             self.as_shared().with(|session| session.pause_group(name))
         }
@@ -898,7 +899,7 @@ macro_rules! queue_face {
         /// there is a key for it. O(levels). [`pause_group`](Self::pause_group) has an example.
         pub fn resume_group<B, G>(&self, name: &B)
         where
-            $P: $crate::Grouped<Group = G>,
+            $P: $crate::priority::Grouped<Group = G>,
             G: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
         {
@@ -921,7 +922,7 @@ macro_rules! queue_face {
         /// ```
         pub fn group<B, G>(&self, name: &B) -> Option<$crate::GroupState>
         where
-            $P: $crate::Grouped<Group = G>,
+            $P: $crate::priority::Grouped<Group = G>,
             G: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
         {
@@ -946,7 +947,7 @@ macro_rules! queue_face {
         /// ```
         pub fn groups<G>(&self) -> impl Iterator<Item = (G, $crate::GroupState)>
         where
-            $P: $crate::Grouped<Group = G>,
+            $P: $crate::priority::Grouped<Group = G>,
             G: Clone,
         {
             $crate::steps::groups(self.as_shared())

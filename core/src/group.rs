@@ -10,22 +10,22 @@ use crate::GroupLimits;
 use crate::aging::Aging;
 use crate::array::ConstDefault;
 use crate::id::Index;
+use crate::levels::{Naming, Plain, Priorities, sealed};
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
 use crate::policy::WithPolicy;
-use crate::priority::{Naming, Plain, Priorities, sealed};
-use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
+use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{
     segments::Segments,
-    storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState},
+    store::growable::{Growable, GrowableNodes, GrowableSlots, RandomState},
 };
 
 /// A queue whose keys belong to groups, such as tenants, receivers, or the devices of one bus: the
 /// backlog of one does not delay the others.
 ///
 /// `G` is the name of a group, which a function of yours computes from each key. `P` are the
-/// priority levels, if any. A [`Fixed`](crate::Fixed) queue has room for `MAX` groups, at most 255;
-/// a `Growable` one for any number.
+/// priority levels, if any. A [`Fixed`](crate::storage::Fixed) queue has room for `MAX` groups, at
+/// most 255; a `Growable` one for any number.
 ///
 /// - **Fair.** The groups that have ready keys are served in turn, one key each, or as many as the
 ///   [weight](GroupLimits::weight) of the group says. With `n` such groups, the first key of a
@@ -56,7 +56,11 @@ use crate::{
 /// Two sensors share a bus, and at most one of them is read at a time:
 ///
 /// ```
-/// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::NoMetrics;
+/// use requeue_core::priority::Groups;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{GroupLimits, Instant, Queue};
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
@@ -83,10 +87,11 @@ use crate::{
 /// ```
 /// use std::fmt::Debug;
 /// use std::hash::Hash;
-/// use requeue_core::{
-///     Fixed, Grouped, Groups, Instant, Metrics, NoLimit, NoMetrics, Queue, RateLimiter, Storage,
-///     Sweep,
-/// };
+/// use requeue_core::limiter::{NoLimit, RateLimiter};
+/// use requeue_core::metrics::{Metrics, NoMetrics};
+/// use requeue_core::priority::{Grouped, Groups};
+/// use requeue_core::storage::{Fixed, Storage};
+/// use requeue_core::{Instant, Queue, Sweep};
 ///
 /// fn slowest<G, L, S>(queue: &Queue<(G, u32), Groups<G>, L, S>) -> Option<G>
 /// where

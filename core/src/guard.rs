@@ -88,8 +88,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 
     /// Returns how many failures of the key were on record when this run began. Always zero with
-    /// limiters that keep no record: [`NoLimit`](crate::NoLimit),
-    /// [`TokenBucket`](crate::TokenBucket).
+    /// limiters that keep no record: [`NoLimit`](crate::limiter::NoLimit),
+    /// [`TokenBucket`](crate::limiter::TokenBucket).
     pub fn failures(&self) -> u32 {
         self.failures
     }
@@ -100,15 +100,15 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     }
 
     /// Returns how long the key was ready, or dirty, before it was handed out. Always zero if the
-    /// queue's metrics keep no [`Times`](crate::Times): without metrics it reads no clock for this.
-    /// [`Timed`](crate::Timed) keeps times and nothing else: with a runtime's builder,
-    /// `report_to(Timed)`.
+    /// queue's metrics keep no [`Times`](crate::metrics::Times): without metrics it reads no clock
+    /// for this. [`Timed`](crate::metrics::Timed) keeps times and nothing else: with a runtime's
+    /// builder, `report_to(Timed)`.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
     /// Returns the priority level of the key, at which it also runs again if it is retried. 0 in a
-    /// queue without [`Levels`](crate::Levels).
+    /// queue without [`Levels`](crate::priority::Levels).
     ///
     /// # Examples
     ///

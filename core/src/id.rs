@@ -19,8 +19,8 @@ impl SlotId {
     }
 }
 
-/// An integer that a [`Fixed`](crate::Fixed) storage uses for its slot numbers: `u8`, `u16` or
-/// `u32`.
+/// An integer that a [`Fixed`](crate::storage::Fixed) storage uses for its slot numbers: `u8`,
+/// `u16` or `u32`.
 ///
 /// A queue holds seven of them per key, so a small one saves room: `u8` is enough for 255 keys,
 /// `u16` for 65,535. The largest value means "none". The trait is sealed.
@@ -28,7 +28,10 @@ impl SlotId {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// let small: Queue<u16, Plain, NoLimit, Fixed<200>> = Queue::new(NoLimit);
 /// let large: Queue<u16, Plain, NoLimit, Fixed<200, u16>> = Queue::new(NoLimit);

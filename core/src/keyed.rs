@@ -11,8 +11,8 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::lists::fixed::FixedLists;
 use crate::priority::Plain;
-use crate::storage::fixed::{Fixed, FixedSlots};
-use crate::storage::{Located, Phase, Place, Records, Slots, Storage};
+use crate::store::fixed::{Fixed, FixedSlots};
+use crate::store::{Located, Phase, Place, Records, Slots, Storage};
 
 /// A [`RateLimiter`] with a record for each key: client-go's `TypedRateLimiter` without a queue.
 ///
@@ -24,7 +24,9 @@ use crate::storage::{Located, Phase, Place, Records, Slots, Storage};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, KeyedLimiter, default_item_based};
+/// use requeue_core::limiter::{KeyedLimiter, default_item_based};
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Instant;
 ///
 /// let mut limiter: KeyedLimiter<&str, _, Fixed<8>> = KeyedLimiter::new(default_item_based());
 /// let now = Instant::EPOCH;
@@ -72,13 +74,14 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::Growable> {
+impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::storage::Growable> {
     /// Creates a limiter with room for as many records as are needed.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Instant, KeyedLimiter, default_item_based};
+    /// use requeue_core::limiter::{KeyedLimiter, default_item_based};
+    /// use requeue_core::Instant;
     ///
     /// let mut limiter = KeyedLimiter::growable(default_item_based());
     /// for peer in 0..1000_u32 {
@@ -88,7 +91,7 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::Growable> {
     /// ```
     pub fn growable(limiter: L) -> Self {
         use crate::lists::growable::GrowableLists;
-        use crate::storage::growable::{GrowableRecords, GrowableSlots, RandomState};
+        use crate::store::growable::{GrowableRecords, GrowableSlots, RandomState};
         Self {
             unordered: GrowableRecords::new(RandomState::default()),
             slots: GrowableSlots::with_capacity(RandomState::default(), 0),
@@ -110,7 +113,9 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Exponential, KeyedLimiter};
+    /// use requeue_core::limiter::{Exponential, KeyedLimiter};
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::Instant;
     ///
     /// let limiter = Exponential::new(Duration::from_secs(1), Duration::from_secs(60));
     /// let mut limiter: KeyedLimiter<u16, _, Fixed<8>> = KeyedLimiter::new(limiter);
@@ -216,7 +221,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, KeyedLimiter, default_item_based};
+    /// use requeue_core::limiter::{KeyedLimiter, default_item_based};
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::Instant;
     ///
     /// let mut limiter: KeyedLimiter<&str, _, Fixed<8>> = KeyedLimiter::new(default_item_based());
     /// for peer in ["peer-1", "peer-2", "peer-1"] {
@@ -277,7 +284,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Exponential, NoLimit, default_item_based};
+    use crate::limiter::{Exponential, NoLimit, default_item_based};
 
     type Two = KeyedLimiter<u8, Exponential, Fixed<2>>;
 

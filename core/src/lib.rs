@@ -14,7 +14,7 @@ extern crate std;
 mod action;
 mod aging;
 mod array;
-mod backoff;
+pub mod backoff;
 #[cfg(feature = "alloc")]
 mod batch;
 pub mod binding;
@@ -27,13 +27,13 @@ mod group;
 mod guard;
 mod id;
 mod keyed;
-mod limiter;
+mod levels;
+pub mod limiter;
 mod lists;
-mod metrics;
+pub mod metrics;
 mod options;
 mod outcome;
 mod policy;
-mod priority;
 mod producer;
 mod queue;
 #[cfg(feature = "alloc")]
@@ -42,7 +42,7 @@ mod shared;
 mod sleepers;
 #[doc(hidden)]
 pub mod steps;
-mod storage;
+mod store;
 mod time;
 mod timer;
 mod wait;
@@ -51,46 +51,40 @@ mod work;
 #[cfg(feature = "alloc")]
 mod workers;
 
-pub use rand_core;
+/// The order in which a queue serves its keys: [`Priorities`](priority::Priorities), the second
+/// parameter of its type.
+pub mod priority {
+    pub use crate::aging::{Ages, Aging};
+    pub use crate::group::{Grouped, Groups};
+    pub use crate::levels::{Levels, Plain, Priorities};
+    pub use crate::policy::WithPolicy;
+}
+
+/// Where a queue keeps its keys: [`Storage`](storage::Storage), the fourth parameter of its type.
+pub mod storage {
+    pub use crate::id::Index;
+    pub use crate::store::Storage;
+    pub use crate::store::fixed::Fixed;
+    #[cfg(feature = "alloc")]
+    pub use crate::store::growable::{Growable, RandomState};
+}
 
 pub use action::{Action, IntoAction, Retries, RunContext};
-pub use aging::{Ages, Aging};
-pub use backoff::{
-    Attempt, Attempts, Backoff, BackoffManager, BackoffUntil, DelayWithReset,
-    ExponentialBackoffManager, NoJitter, jitter,
-};
 #[cfg(feature = "alloc")]
 pub use batch::Batch;
 #[cfg(feature = "alloc")]
-pub use builder::{Bare, Builder};
+pub use builder::Builder;
 pub use failure::Failure;
-pub use group::{Grouped, Groups};
 pub use guard::Guard;
-pub use id::Index;
-pub use keyed::KeyedLimiter;
-pub use limiter::{
-    DefaultController, DefaultItemBased, Exponential, FastSlow, NoLimit, RateLimiter, TokenBucket,
-    WithJitter, WithMaxWait, default_controller, default_item_based,
-};
 pub use lists::grouped::{GroupLimits, GroupState};
-#[cfg(feature = "metrics")]
-pub use metrics::named::{DURATION_BUCKETS, NamedMetrics};
-#[cfg(feature = "alloc")]
-pub use metrics::reporter::Reporter;
-pub use metrics::{Metrics, NoMetrics, Timed, Times, Timestamps};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
     Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
     Stats, WaitError, Why,
 };
-pub use policy::{Policy, WithPolicy};
-pub use priority::{Levels, Plain, Priorities};
+pub use policy::Policy;
 pub use producer::Producer;
 pub use queue::{Queue, Session, Sweep};
-pub use storage::Storage;
-pub use storage::fixed::Fixed;
-#[cfg(feature = "alloc")]
-pub use storage::growable::{Growable, RandomState};
 pub use time::Instant;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};

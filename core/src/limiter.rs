@@ -13,6 +13,7 @@ use core::time::Duration;
 
 use crate::Instant;
 
+pub use crate::keyed::KeyedLimiter;
 pub use defaults::{DefaultController, DefaultItemBased, default_controller, default_item_based};
 pub use exponential::Exponential;
 pub use fast_slow::FastSlow;
@@ -44,7 +45,8 @@ pub use token_bucket::TokenBucket;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{TokenBucket, Instant, Exponential, RateLimiter};
+/// use requeue_core::limiter::{TokenBucket, Exponential, RateLimiter};
+/// use requeue_core::Instant;
 ///
 /// let per_key = Exponential::new(Duration::from_millis(5), Duration::from_secs(1));
 /// let overall = TokenBucket::new(100.0, 1);
@@ -62,7 +64,8 @@ pub use token_bucket::TokenBucket;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, RateLimiter};
+/// use requeue_core::limiter::RateLimiter;
+/// use requeue_core::Instant;
 ///
 /// struct Linear(Duration);
 ///

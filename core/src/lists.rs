@@ -11,7 +11,7 @@ use crate::Instant;
 use crate::group::Groups;
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
-use crate::storage::fixed::Fixed;
+use crate::store::fixed::Fixed;
 
 pub(crate) mod fixed;
 pub(crate) mod grouped;

@@ -15,6 +15,11 @@ mod named_runs;
 pub(crate) mod reporter;
 pub(crate) mod running;
 
+#[cfg(feature = "metrics")]
+pub use named::{DURATION_BUCKETS, NamedMetrics};
+#[cfg(feature = "alloc")]
+pub use reporter::Reporter;
+
 /// Receives the metrics of one queue: client-go's seven, under its names, and four more.
 ///
 /// The methods are called while the queue is locked, after the state has changed: they MUST be
@@ -24,7 +29,11 @@ pub(crate) mod running;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue, Times};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::{Metrics, Times};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// #[derive(Default)]
 /// struct Slowest(Duration);
@@ -54,7 +63,7 @@ pub trait Metrics {
     }
 
     /// Receives the number of keys of one priority level that are ready or dirty: a gauge. Not
-    /// called by a queue without [`Levels`](crate::Levels).
+    /// called by a queue without [`Levels`](crate::priority::Levels).
     fn depth_at(&mut self, priority: u8, keys: usize) {
         let _ = (priority, keys);
     }
@@ -85,9 +94,9 @@ pub trait Metrics {
     }
 
     /// Receives how long the key that is next has been ready, zero if there is none: a gauge, set
-    /// likewise. With [`Levels`](crate::Levels) the next key of each level counts, and the oldest
-    /// of them is received. Keys behind are younger, except for those whose deadline passed before
-    /// they were made ready or that were raised.
+    /// likewise. With [`Levels`](crate::priority::Levels) the next key of each level counts, and
+    /// the oldest of them is received. Keys behind are younger, except for those whose deadline
+    /// passed before they were made ready or that were raised.
     fn oldest_ready(&mut self, age: Duration) {
         let _ = age;
     }
@@ -181,7 +190,11 @@ pub trait Metrics {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, NoLimit, NoMetrics, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::NoMetrics;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// // The default of a queue.
 /// let queue: Queue<u16, Plain, NoLimit, Fixed<8>, NoMetrics> = Queue::new(NoLimit);
@@ -202,7 +215,11 @@ impl Metrics for NoMetrics {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Timed};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::Timed;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Timed> =
 ///     Queue::with_metrics(NoLimit, Timed);
@@ -227,7 +244,11 @@ impl Metrics for Timed {
 /// Metrics that only count keep no times, so the clock is not read for them:
 ///
 /// ```
-/// use requeue_core::{Fixed, Metrics, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::Metrics;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// struct Counts;
 ///
@@ -276,13 +297,18 @@ impl Timestamps for () {
 }
 
 /// When a key was added and when its run began: 16 bytes per key, and 8 more in `Growable` storage
-/// for its place among the active keys, which takes no room in [`Fixed`](crate::Fixed) storage.
+/// for its place among the active keys, which takes no room in [`Fixed`](crate::storage::Fixed)
+/// storage.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue, Times};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::{Metrics, Times};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// #[derive(Default)]
 /// struct Busy(Duration);

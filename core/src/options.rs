@@ -11,7 +11,10 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, Merge, NoLimit, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Levels;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{AddOptions, Added, Instant, Merge, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
@@ -47,8 +50,9 @@ pub struct AddOptions {
     /// shorter of the two delays counts.
     pub rate_limited: bool,
 
-    /// The priority level, from 0 to one less than the queue's [`Levels`](crate::Levels). `None`
-    /// means 0, or the level of the present run if the add is rate-limited and the key is active.
+    /// The priority level, from 0 to one less than the queue's [`Levels`](crate::priority::Levels).
+    /// `None` means 0, or the level of the present run if the add is rate-limited and the key is
+    /// active.
     ///
     /// An add can raise the level of a key, but never lowers it.
     pub priority: Option<u8>,
@@ -78,7 +82,10 @@ pub struct AddOptions {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{AddOptions, Added, Fixed, Instant, Merge, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{AddOptions, Added, Instant, Merge, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -13,7 +13,10 @@ use crate::Instant;
 /// A watcher counts the events that cause no run of their own:
 ///
 /// ```
-/// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Added, Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut saved = 0;
@@ -54,7 +57,10 @@ pub enum Added {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Rejected};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue, Rejected};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<1>> = Queue::new(NoLimit);
@@ -119,7 +125,10 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Added, Fixed, Instant, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::default_item_based;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Added, Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
 /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
@@ -146,7 +155,10 @@ pub struct Scheduled {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<3>> = Queue::new(NoLimit);
 /// let many = queue.at(Instant::EPOCH).add_many([17, 18, 17, 19, 20], |_| {});
@@ -188,7 +200,10 @@ impl AddedMany {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 /// use requeue_core::binding::{Getter, Next};
 ///
 /// let now = Instant::EPOCH;
@@ -228,7 +243,10 @@ pub enum Next<T> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Action, Finished, Fixed, Instant, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::default_item_based;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Finished, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -279,7 +297,10 @@ impl Finished {
 /// error:
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, NotActive, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -346,7 +367,10 @@ const NO_PLACE: &str = "more calls wait for the queue than it has places for: ra
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -369,7 +393,7 @@ pub struct Leftover<K> {
     pub left: Duration,
     /// How many failures of the key are on record.
     pub failures: u32,
-    /// Its priority level. 0 in a queue without [`Levels`](crate::Levels).
+    /// Its priority level. 0 in a queue without [`Levels`](crate::priority::Levels).
     pub priority: u8,
 }
 
@@ -381,7 +405,10 @@ impl<K> Leftover<K> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, Leftover, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Leftover, Queue};
     ///
     /// let mut saved = Leftover::new("lease-3");
     /// saved.left = Duration::from_secs(40);
@@ -405,7 +432,10 @@ impl<K> Leftover<K> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
@@ -439,7 +469,7 @@ pub struct KeyState {
     pub failures: u32,
     /// The priority level at which the key is ready, or will be when its run ends. If it is
     /// neither, the level of its run; else that of its deadline. 0 in a queue without
-    /// [`Levels`](crate::Levels).
+    /// [`Levels`](crate::priority::Levels).
     pub priority: u8,
 }
 
@@ -450,7 +480,10 @@ pub struct KeyState {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Why};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue, Why};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -467,7 +500,8 @@ pub struct KeyState {
 pub enum Why {
     /// The key is active: it does run.
     Running {
-        /// When its run began. `None` if the [metrics](crate::Metrics::Timestamps) keep no times.
+        /// When its run began. `None` if the [metrics](crate::metrics::Metrics::Timestamps) keep no
+        /// times.
         since: Option<Instant>,
         /// The key runs again after this run, because it was added meanwhile.
         again: bool,
@@ -589,7 +623,10 @@ impl fmt::Display for Why {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::default_item_based;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());
@@ -635,7 +672,10 @@ pub struct Stats {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue, Sweep};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -657,7 +697,7 @@ pub struct Entry<K> {
     /// What the queue knows about it.
     pub state: KeyState,
     /// When its present run began. `None` if it is not active, and if the
-    /// [metrics](crate::Metrics::Timestamps) keep no times.
+    /// [metrics](crate::metrics::Metrics::Timestamps) keep no times.
     pub active_since: Option<Instant>,
 }
 
@@ -709,7 +749,10 @@ pub struct Drain {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Drained, Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Drained, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -748,7 +791,10 @@ pub enum Drained {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 /// use requeue_core::binding::{Getter, Wake};
 ///
 /// let now = Instant::EPOCH;

@@ -8,8 +8,8 @@ use core::time::Duration;
 use crate::Instant;
 use crate::array::ConstDefault;
 use crate::id::{Index, SlotId};
+use crate::levels::{Plain, Priorities, sealed};
 use crate::limiter::{RateLimiter, TokenBucket};
-use crate::priority::{Plain, Priorities, sealed};
 #[cfg(feature = "alloc")]
 use crate::segments::Segments;
 #[cfg(feature = "alloc")]
@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 ///
 /// A queue that grows takes a policy at run time: its builder has the three methods, and
 /// [`set_policy`](crate::Session::set_policy) sets it later. Its type stays the same. A
-/// [`Fixed`](crate::Fixed) queue has [`WithPolicy`] in its type, and
+/// [`Fixed`](crate::storage::Fixed) queue has [`WithPolicy`] in its type, and
 /// [`Queue::with_policy`](crate::Queue::with_policy) in a `static`.
 ///
 /// # Holds
@@ -67,9 +67,10 @@ use alloc::boxed::Box;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{
-///     Action, Added, Fixed, Instant, Policy, Queue, WithPolicy, default_item_based,
-/// };
+/// use requeue_core::limiter::default_item_based;
+/// use requeue_core::priority::WithPolicy;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Added, Instant, Policy, Queue};
 ///
 /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> =
 ///     Queue::new(default_item_based()).with_policy(Policy::new().hold_failures());
@@ -117,7 +118,10 @@ impl Policy {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Action, Added, Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithPolicy;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Added, Instant, Policy, Queue};
     ///
     /// let pause = Duration::from_millis(100);
     /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> =
@@ -147,7 +151,7 @@ impl Policy {
     ///
     /// A [`TokenBucket`] that is a limiter delays retries only. A run rate covers every run, first
     /// tries too. An add that coalesces costs no token, and keys keep their order and their
-    /// [level](crate::Levels). Use it if the service that your runs call is rate-limited.
+    /// [level](crate::priority::Levels). Use it if the service that your runs call is rate-limited.
     ///
     /// If no token is left, keys stay ready, and getters wait for one. A drain keeps to the rate
     /// too; leftovers need no token. A run that has started has used its token, however it ends. Up
@@ -167,7 +171,10 @@ impl Policy {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithPolicy;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Policy, Queue};
     ///
     /// let mut queue: Queue<u16, WithPolicy, _, Fixed<8>> =
     ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(10.0, 2));
@@ -241,8 +248,8 @@ impl Default for Policy {
     }
 }
 
-/// Lets a [`Fixed`](crate::Fixed) queue have a [`Policy`], and debounce adds. `P` are the priority
-/// levels.
+/// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`], and debounce adds. `P` are the
+/// priority levels.
 ///
 /// A queue that grows can have a policy without this type. A queue with groups has
 /// `Groups<G, WithPolicy>`.
@@ -255,7 +262,10 @@ impl Default for Policy {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Fixed, Levels, NoLimit, Policy, Queue, WithPolicy};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::{Levels, WithPolicy};
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Policy, Queue};
 ///
 /// const POLICY: Policy = Policy::new().cool_down(Duration::from_millis(100)).run_rate(20.0, 5);
 /// const QUEUE: Queue<u16, WithPolicy, NoLimit, Fixed<8>> =
@@ -266,7 +276,10 @@ impl Default for Policy {
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::{Fixed, NoLimit, Plain, Policy, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Policy, Queue};
 ///
 /// // This queue has no room for it.
 /// let _ =

@@ -7,15 +7,15 @@ use crate::Instant;
 use crate::aging::Age;
 use crate::delay::Delays;
 use crate::id::SlotId;
+use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::Added;
 use crate::policy::KeepPolicy;
-use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Sleepers;
-use crate::storage::{self, Phase, Slots, Storage};
+use crate::store::{self, Phase, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 mod add;
@@ -106,8 +106,8 @@ pub use wait::{Adding, Flush};
 /// ([`limit_due_keys`](Self::limit_due_keys)). A get that has not found a ready key by then goes
 /// on until there is one, past the active keys whose own deadlines have passed.
 ///
-/// No operation allocates with [`Fixed`](crate::Fixed) storage. `Growable` grows in segments, at
-/// the same cost for each add, and copies the first part of what it keeps at most.
+/// No operation allocates with [`Fixed`](crate::storage::Fixed) storage. `Growable` grows in
+/// segments, at the same cost for each add, and copies the first part of what it keeps at most.
 ///
 /// # Keys
 ///
@@ -127,7 +127,10 @@ pub use wait::{Adding, Flush};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Action, Added, Finished, Fixed, Instant, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::default_item_based;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Added, Finished, Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, _, Fixed<16>> = Queue::new(default_item_based());
 /// let now = Instant::EPOCH;
@@ -199,7 +202,7 @@ pub struct SlotMeta<Y, T, R, A, P> {
 }
 
 /// Where a key would be found.
-type Place<K, P, L, S, M> = storage::Place<K, Meta<P, L, S, M>, S>;
+type Place<K, P, L, S, M> = store::Place<K, Meta<P, L, S, M>, S>;
 
 pub(crate) type Meta<P, L, S, M> = SlotMeta<
     <L as RateLimiter>::Record,

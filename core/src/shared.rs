@@ -32,7 +32,11 @@ use crate::work::{Ticket, Work};
 /// ```
 /// use std::cell::RefCell;
 /// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, State};
-/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::NoMetrics;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Instant;
 /// # struct Single<T>(RefCell<T>);
 /// # impl<T> Lock for Single<T> {
 /// #     type State = T;
@@ -222,12 +226,16 @@ impl<H: Host> AsShared for Shared<H> {
 /// # Examples
 ///
 /// A queue for a bare loop, without threads. The examples of the methods use this queue, with
-/// [`default_item_based`](crate::default_item_based) as its limiter:
+/// [`default_item_based`](crate::limiter::default_item_based) as its limiter:
 ///
 /// ```
 /// use std::cell::RefCell;
 /// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
-/// use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::NoMetrics;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// struct Single<T>(RefCell<T>);
 /// impl<T> Lock for Single<T> {

@@ -30,7 +30,10 @@ use crate::Instant;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 /// use requeue_core::binding::{Getter, Next};
 ///
 /// let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -48,6 +48,10 @@ impl<C: Clock + ?Sized> Clock for &C {
 /// 64 bits of nanoseconds cover 584 years. All arithmetic saturates. The last instant,
 /// [`Instant::NEVER`], is a deadline that never comes, and for which no timer is set.
 ///
+/// The clock of each runtime converts to and from that runtime's own instants:
+/// `queue.clock().at(instant)` returns one of these, and `to_std`, `to_tokio` or `to_embassy` goes
+/// the other way.
+///
 /// # Examples
 ///
 /// ```
@@ -57,7 +61,8 @@ impl<C: Clock + ?Sized> Clock for &C {
 /// let start = Instant::from_nanos(5);
 /// assert_eq!(start + Duration::from_nanos(2), Instant::from_nanos(7));
 /// assert_eq!(start + Duration::MAX, Instant::NEVER);
-/// assert_eq!(start.saturating_since(Instant::from_nanos(9)), Duration::ZERO);
+/// assert_eq!(Instant::from_nanos(7) - start, Duration::from_nanos(2));
+/// assert_eq!(start - Instant::from_nanos(9), Duration::ZERO);
 ///
 /// assert!(Instant::NEVER.is_never());
 /// assert_eq!(Instant::NEVER.to_string(), "never");
@@ -116,6 +121,27 @@ impl core::ops::Add<Duration> for Instant {
     }
 }
 
+impl core::ops::Sub for Instant {
+    type Output = Duration;
+
+    /// The time from `earlier` to this instant, zero if `earlier` is later, as std's.
+    fn sub(self, earlier: Self) -> Duration {
+        self.saturating_since(earlier)
+    }
+}
+
+impl core::ops::Sub<Duration> for Instant {
+    type Output = Self;
+
+    /// Saturates at [`Instant::EPOCH`]. [`Instant::NEVER`] stays.
+    fn sub(self, duration: Duration) -> Self {
+        if self.is_never() {
+            return self;
+        }
+        Self(self.0.saturating_sub(nanos(duration)))
+    }
+}
+
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_never() {
@@ -162,6 +188,15 @@ mod tests {
     fn a_borrowed_clock_shows_the_same_time() {
         let clock = Stopped(Instant::from_nanos(7));
         assert_eq!(Clock::now(&&clock), Instant::from_nanos(7));
+    }
+
+    #[test]
+    fn differences_saturate_and_never_stays() {
+        let start = Instant::from_nanos(5);
+        assert_eq!(start - Duration::from_nanos(2), Instant::from_nanos(3));
+        assert_eq!(start - Duration::MAX, Instant::EPOCH);
+        assert_eq!(Instant::NEVER - Duration::from_secs(1), Instant::NEVER);
+        assert_eq!(start - Instant::NEVER, Duration::ZERO);
     }
 
     #[test]

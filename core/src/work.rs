@@ -9,7 +9,10 @@ use crate::id::SlotId;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Action, Fixed, Instant, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::default_item_based;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -35,10 +38,10 @@ pub struct Work<K> {
     /// How many failures of the key are on record.
     pub failures: u32,
     /// How long the key was ready, or dirty, before it was handed out. Zero if the queue's metrics
-    /// keep no [`Times`](crate::Times).
+    /// keep no [`Times`](crate::metrics::Times).
     pub waited: Duration,
     /// The priority level of the key, at which it also runs again if it is retried. 0 in a queue
-    /// without [`Levels`](crate::Levels), which has an example.
+    /// without [`Levels`](crate::priority::Levels), which has an example.
     pub priority: u8,
 }
 
@@ -51,7 +54,10 @@ pub struct Work<K> {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Finished, Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Finished, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -219,8 +219,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
     /// the fields `key`, `attempt`, `queue_latency` and `outcome`. `queue_latency` is empty unless
-    /// the queue's metrics keep times, as [`Timed`](crate::Timed) does, and if the key did not
-    /// wait. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
+    /// the queue's metrics keep times, as [`Timed`](crate::metrics::Timed) does, and if the key did
+    /// not wait. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
     /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
     /// that is aborted has no outcome. O(1).
     ///

@@ -6,10 +6,11 @@
 use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{
-    Action, Finished, Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Plain, Policy,
-    Priorities, Queue, RateLimiter, Storage, WithPolicy,
-};
+use requeue_core::limiter::{NoLimit, RateLimiter};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::{Groups, Plain, Priorities, WithPolicy};
+use requeue_core::storage::{Fixed, Storage};
+use requeue_core::{Action, Finished, GroupLimits, Instant, Policy, Queue};
 
 /// A key is a group and a number.
 type Key = (u8, u8);

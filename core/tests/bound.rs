@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{
-    Action, AddOptions, Added, Exponential, Finished, Growable, Instant, Levels, NoLimit, Plain,
-    Priorities, Queue, RateLimiter, Rejected, Storage,
-};
+use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};
+use requeue_core::priority::{Levels, Plain, Priorities};
+use requeue_core::storage::{Growable, Storage};
+use requeue_core::{Action, AddOptions, Added, Finished, Instant, Queue, Rejected};
 
 type Failing = Queue<u16, Plain, Exponential, Growable>;
 

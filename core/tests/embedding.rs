@@ -18,10 +18,11 @@ use std::time::Duration;
 
 use lock::Single;
 use requeue_core::binding::*;
-use requeue_core::{
-    Action, Added, Exponential, Fixed, Growable, Instant, Metrics, NoLimit, NoMetrics, Plain,
-    Rejected, Storage, Times, default_item_based,
-};
+use requeue_core::limiter::{Exponential, NoLimit, default_item_based};
+use requeue_core::metrics::{Metrics, NoMetrics, Times};
+use requeue_core::priority::Plain;
+use requeue_core::storage::{Fixed, Growable, Storage};
+use requeue_core::{Action, Added, Instant, Rejected};
 
 #[path = "common/lock.rs"]
 mod lock;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use clock::Hand;
 use lock::Single;
 use requeue_core::binding::*;
-use requeue_core::{
-    Action, Batch, DefaultItemBased, Finished, Growable, Guard, Instant, NotActive, Plain, Timed,
-    Workers, default_item_based,
-};
+use requeue_core::limiter::{DefaultItemBased, default_item_based};
+use requeue_core::metrics::Timed;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Batch, Finished, Guard, Instant, NotActive, Workers};
 
 #[path = "common/clock.rs"]
 mod clock;

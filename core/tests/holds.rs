@@ -6,9 +6,11 @@
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
+use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};
+use requeue_core::priority::{Levels, Plain, Priorities, WithPolicy};
+use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{
-    Action, AddOptions, Added, Exponential, Finished, Fixed, Growable, Instant, Levels, Merge,
-    NoLimit, Plain, Policy, Priorities, Queue, RateLimiter, Rejected, Session, Storage, WithPolicy,
+    Action, AddOptions, Added, Finished, Instant, Merge, Policy, Queue, Rejected, Session,
 };
 
 type Holding<const N: usize, L = NoLimit, K = u8> = Queue<K, WithPolicy, L, Fixed<N>>;

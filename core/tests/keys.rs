@@ -7,10 +7,11 @@ use std::time::Duration;
 use clock::Hand;
 use lock::Single;
 use requeue_core::binding::*;
-use requeue_core::{
-    AddOptions, Added, DefaultItemBased, Fixed, Instant, KeyedLimiter, Merge, NoMetrics, NotActive,
-    Plain, Producer, Rejected, default_item_based,
-};
+use requeue_core::limiter::{DefaultItemBased, KeyedLimiter, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{AddOptions, Added, Instant, Merge, NotActive, Producer, Rejected};
 
 #[path = "common/clock.rs"]
 mod clock;
@@ -91,7 +92,7 @@ fn string_keys_are_looked_up_by_str() {
 #[cfg(feature = "alloc")]
 #[test]
 fn a_growable_queue_looks_keys_up_by_a_borrowed_form_too() {
-    use requeue_core::Growable;
+    use requeue_core::storage::Growable;
 
     let now = Instant::EPOCH;
     let mut queue: Queue<Vec<u8>, Plain, _, Growable> = Queue::growable(default_item_based());

@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{
-    Action, AddOptions, Added, Exponential, Finished, Fixed, Growable, Instant, Levels, Merge,
-    Metrics, Plain, Rejected, Storage,
-};
+use requeue_core::limiter::Exponential;
+use requeue_core::metrics::Metrics;
+use requeue_core::priority::{Levels, Plain};
+use requeue_core::storage::{Fixed, Growable, Storage};
+use requeue_core::{Action, AddOptions, Added, Finished, Instant, Merge, Rejected};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -10,7 +10,10 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Added, Drained, Growable, Instant, NoLimit, Plain, Rejected};
+use requeue_core::limiter::NoLimit;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Added, Drained, Instant, Rejected};
 
 type Keys = Queue<u8, Plain, NoLimit, Growable>;
 

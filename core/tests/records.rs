@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{Action, Exponential, Finished, Growable, Instant, Plain};
+use requeue_core::limiter::Exponential;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Finished, Instant};
 
 /// A queue with one failure of each of these keys on record, the oldest first.
 fn with_records(keys: std::ops::Range<u8>) -> Queue<u8, Plain, Exponential, Growable> {

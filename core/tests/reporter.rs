@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{
-    Action, Exponential, Growable, Instant, Metrics, Reporter, Times, default_item_based,
-};
+use requeue_core::limiter::{Exponential, default_item_based};
+use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Instant};
 
 /// One report: the method, and its figure.
 type Report = (&'static str, u128);
@@ -81,7 +82,7 @@ impl Metrics for Journal {
     }
 }
 
-type Keys<M> = Queue<u8, requeue_core::Levels<2>, Exponential, Growable, M>;
+type Keys<M> = Queue<u8, requeue_core::priority::Levels<2>, Exponential, Growable, M>;
 
 fn queue<M: Metrics>(metrics: M) -> Keys<M> {
     let parts = Queue::builder().limiter(default_item_based());

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_core::binding::Ticket;
-use requeue_core::{
-    Action, AddOptions, Finished, Fixed, Growable, Instant, Levels, Metrics, NoLimit, Plain,
-    Priorities, Queue, RandomState, Reporter, Storage, Times, default_item_based,
-};
+use requeue_core::limiter::{NoLimit, default_item_based};
+use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::priority::{Levels, Plain, Priorities};
+use requeue_core::storage::{Fixed, Growable, RandomState, Storage};
+use requeue_core::{Action, AddOptions, Finished, Instant, Queue};
 
 /// What was last reported: all runs together, and the longest.
 #[derive(Clone, Default)]
@@ -43,7 +44,7 @@ impl Random {
 fn compare<P, L, S, M>(mut queue: Queue<u64, P, L, S, M>, ages: &Ages)
 where
     P: Priorities,
-    L: requeue_core::RateLimiter,
+    L: requeue_core::limiter::RateLimiter,
     S: Storage,
     M: Metrics,
 {

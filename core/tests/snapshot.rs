@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use requeue_core::{
-    Action, Fixed, Growable, Instant, KeyState, NoLimit, NoMetrics, Plain, Queue, RandomState,
-    Reporter, Storage, Sweep, Timed,
-};
+use requeue_core::limiter::NoLimit;
+use requeue_core::metrics::{NoMetrics, Reporter, Timed};
+use requeue_core::priority::Plain;
+use requeue_core::storage::{Fixed, Growable, RandomState, Storage};
+use requeue_core::{Action, Instant, KeyState, Queue, Sweep};
 
 const KEYS: u16 = if cfg!(miri) { 40 } else { 150 };
 /// Of these keys each third is held from the first step to the last.
@@ -100,7 +101,7 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
     assert_eq!(queue.stats().delayed, KEYS.into());
 }
 
-fn only_entry<S: Storage, M: requeue_core::Metrics>(
+fn only_entry<S: Storage, M: requeue_core::metrics::Metrics>(
     queue: &mut Queue<u16, Plain, NoLimit, S, M>,
     now: Instant,
 ) -> (KeyState, Option<Instant>) {

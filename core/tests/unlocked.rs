@@ -8,10 +8,11 @@ use std::time::Duration;
 #[cfg(feature = "alloc")]
 use requeue_core::Batch;
 use requeue_core::binding::{Clock, FixedWaitList, Host, KEYS_PER_LOCK, Lock, Shared, State};
-use requeue_core::{
-    Action, AddOptions, DefaultItemBased, Fixed, Instant, NoMetrics, Plain, Queue,
-    default_item_based,
-};
+use requeue_core::limiter::{DefaultItemBased, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, AddOptions, Instant, Queue};
 
 /// How often the lock was taken, whether it is held, and what was dropped meanwhile.
 #[derive(Default)]

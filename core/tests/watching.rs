@@ -10,9 +10,10 @@
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::{
-    Action, AddOptions, Added, Fixed, Instant, NoLimit, Plain, Rejected, default_item_based,
-};
+use requeue_core::limiter::{NoLimit, default_item_based};
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, AddOptions, Added, Instant, Rejected};
 
 type Keys<const N: usize> = Queue<u8, Plain, NoLimit, Fixed<N>>;
 

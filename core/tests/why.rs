@@ -4,10 +4,11 @@
 
 use core::time::Duration;
 
-use requeue_core::{
-    Action, Fixed, GroupLimits, Groups, Growable, Instant, NoLimit, NoMetrics, Plain, Policy,
-    Queue, RandomState, Why, WithPolicy, default_item_based,
-};
+use requeue_core::limiter::{NoLimit, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::{Groups, Plain, WithPolicy};
+use requeue_core::storage::{Fixed, Growable, RandomState};
+use requeue_core::{Action, GroupLimits, Instant, Policy, Queue, Why};
 
 const NOW: Instant = Instant::EPOCH;
 

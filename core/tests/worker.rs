@@ -6,7 +6,10 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use requeue_core::binding::{Clock, Getter, Next, Wake, Work, Worker};
-use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
+use requeue_core::limiter::NoLimit;
+use requeue_core::priority::WithPolicy;
+use requeue_core::storage::Fixed;
+use requeue_core::{Instant, Policy, Queue};
 
 const SECOND: Duration = Duration::from_secs(1);
 

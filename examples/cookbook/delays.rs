@@ -14,8 +14,9 @@
 use std::env;
 use std::time::Duration;
 
-use requeue::{
-    FastSlow, Instant, NoLimit, RateLimiter, TokenBucket, WithMaxWait, default_controller,
+use requeue::Instant;
+use requeue::limiter::{
+    FastSlow, NoLimit, RateLimiter, TokenBucket, WithMaxWait, default_controller,
     default_item_based,
 };
 

@@ -7,9 +7,9 @@
 //! ```
 
 use embassy_futures::block_on;
-use requeue::default_item_based;
 use requeue::embassy::WorkQueue;
 use requeue::embassy::raw::CriticalSectionRawMutex;
+use requeue::limiter::default_item_based;
 
 /// Room for 16 sensors. One that fails is read again after 1 ms, 2 ms … or at its next edge.
 static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> = WorkQueue::new(default_item_based());

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use requeue::DURATION_BUCKETS;
+use requeue::metrics::DURATION_BUCKETS;
 use requeue::tokio::WorkQueue;
 use tokio::time::sleep;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use requeue::jitter;
+use requeue::backoff::jitter;
 use requeue::tokio::{Action, WorkQueue};
 use tokio::time::{Instant, sleep};
 

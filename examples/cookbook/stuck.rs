@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use requeue::Timed;
+use requeue::metrics::Timed;
 use requeue::std::{ManualClock, WorkQueue};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,7 +7,9 @@ use kube::runtime::reflector::ObjectRef;
 use requeue::binding::ClientGo;
 use requeue::tokio::binding::Tasks;
 use requeue::tokio::{AddOptions, WorkQueue};
-use requeue::{Builder, Levels, Merge, Reporter};
+use requeue::metrics::Reporter;
+use requeue::priority::Levels;
+use requeue::{Builder, Merge};
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below
 /// [`CHANGED`].

@@ -32,5 +32,5 @@ pub use moving::{ActionExt, finalizer, with_error_policy};
 pub use shards::{LeaseSession, Leases};
 
 #[cfg(feature = "metrics")]
-pub use requeue::tokio::DURATION_BUCKETS;
+pub use requeue::tokio::metrics::DURATION_BUCKETS;
 pub use requeue::tokio::{Action, CancellationToken, Failure, IntoAction, Leftover, Workers};

@@ -5,7 +5,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{FixedWaitList, Host, Lock, Shared, State, Wait};
-use requeue_core::{Fixed, Guard, NoMetrics, Plain, WaitError};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Guard, WaitError};
 use requeue_proptest::subject::{
     Answer, AnyLimiter, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
     Setup, handed, panicking, poll_once,

@@ -48,7 +48,8 @@ impl fmt::Display for NotTried {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, Plain};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Growable;
 /// use requeue_proptest::conformance::hold;
 /// use requeue_proptest::subject::Direct;
 ///
@@ -98,7 +99,8 @@ fn run(
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, Plain};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Growable;
 /// use requeue_proptest::conformance::rules_broken;
 /// use requeue_proptest::subject::Direct;
 ///
@@ -154,7 +156,8 @@ fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, Plain};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Growable;
 /// use requeue_proptest::conformance::rules_not_tried;
 /// use requeue_proptest::subject::Direct;
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use requeue_core::{Metrics, Times};
+use requeue_core::metrics::{Metrics, Times};
 
 #[cfg(any(feature = "std", feature = "tokio"))]
 mod shared;
@@ -16,7 +16,10 @@ pub(crate) use shared::SharedFigures;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 /// use requeue_proptest::Figures;
 ///
 /// let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>, Figures> =

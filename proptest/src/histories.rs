@@ -179,7 +179,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Plain};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
 /// use requeue_proptest::histories::{Looks, Step, check};
 /// use requeue_proptest::subject::{Direct, Setup};
 ///

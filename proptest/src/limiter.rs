@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use requeue_core::{
-    DefaultController, Exponential, FastSlow, Instant, NoLimit, RateLimiter, TokenBucket,
-    WithMaxWait, default_controller, default_item_based,
+use requeue_core::Instant;
+use requeue_core::limiter::{
+    DefaultController, Exponential, FastSlow, NoLimit, RateLimiter, TokenBucket, WithMaxWait,
+    default_controller, default_item_based,
 };
 
 mod record;
@@ -20,7 +21,8 @@ pub use record::AnyRecord;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Instant, RateLimiter};
+/// use requeue_core::limiter::RateLimiter;
+/// use requeue_core::Instant;
 /// use requeue_proptest::limiter::{AnyRecord, LimiterSpec};
 ///
 /// let inner = Box::new(LimiterSpec::Exponential { base_ns: 1, max_ns: 1000 });

@@ -2,7 +2,9 @@
 
 use ::std::collections::BTreeSet;
 
-use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, Plain, WithPolicy};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy};
+use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
 use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Subject, Tasks, Threads};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, AddOptions, Fixed, Growable, Merge, Plain, WithPolicy};
+use requeue_core::priority::{Plain, WithPolicy};
+use requeue_core::storage::{Fixed, Growable};
+use requeue_core::{Action, AddOptions, Merge};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 use requeue_proptest::rounds;
 use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};

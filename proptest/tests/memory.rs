@@ -6,7 +6,10 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use requeue_core::{Growable, Instant, NoLimit, Plain, Queue};
+use requeue_core::limiter::NoLimit;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Instant, Queue};
 use requeue_std::WorkQueue;
 
 const KEYS: u32 = 1000;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use requeue_core::{Action, AddOptions, Fixed, Growable, Levels, Plain, WithPolicy};
+use requeue_core::priority::{Levels, Plain, WithPolicy};
+use requeue_core::storage::{Fixed, Growable};
+use requeue_core::{Action, AddOptions};
 use requeue_proptest::subject::{
     Bare, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Setup, Subject, Tasks, Threads,
 };

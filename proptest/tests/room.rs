@@ -7,10 +7,11 @@ use std::task::Poll;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use requeue_core::{
-    Action, Added, Exponential, Finished, Fixed, GroupLimits, Groups, Plain, Queue, Rejected,
-    Reporter, default_item_based,
-};
+use requeue_core::limiter::{Exponential, default_item_based};
+use requeue_core::metrics::Reporter;
+use requeue_core::priority::{Groups, Plain};
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, Added, Finished, GroupLimits, Queue, Rejected};
 use requeue_proptest::rounds;
 use requeue_test_tools::{ByHand, by_hand};
 use requeue_tokio::{Guard, WorkQueue};

@@ -19,7 +19,8 @@ use std::env;
 use std::process::Command;
 use std::time::Duration;
 
-use requeue_core::{Exponential, Workers};
+use requeue_core::Workers;
+use requeue_core::limiter::Exponential;
 use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
 
 use crate::fleet::{Fleet, Records};

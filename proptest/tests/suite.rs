@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::{Fixed, Groups, Growable, Plain, WithPolicy};
+use requeue_core::priority::{Groups, Plain, WithPolicy};
+use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::histories::{Looks, Step, check};
 use requeue_proptest::subject::{
     Bare, Cap, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Setup,

@@ -20,7 +20,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, Wait};
-use requeue_core::{Action, Drained, Fixed, Guard, Instant, NoMetrics, WaitError, WithPolicy};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::WithPolicy;
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, Drained, Guard, Instant, WaitError};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{

@@ -47,13 +47,29 @@ impl EmbassyClock {
     /// ```
     /// use core::time::Duration;
     /// use requeue_embassy::EmbassyClock;
-    /// use requeue_embassy::core::Instant;
+    /// use requeue_embassy::Instant;
     ///
     /// let second = embassy_time::Instant::from_secs(1);
     /// assert_eq!(EmbassyClock::at(second), Instant::EPOCH + Duration::from_secs(1));
     /// ```
     pub const fn at(instant: embassy_time::Instant) -> Instant {
         instant_of(instant.as_ticks(), TICK_HZ)
+    }
+
+    /// Converts to one of embassy-time's instants: the first tick that does not begin before this
+    /// instant. [`Instant::NEVER`] becomes about the last tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_embassy::{EmbassyClock, Instant};
+    ///
+    /// let second = Instant::EPOCH + Duration::from_secs(1);
+    /// assert_eq!(EmbassyClock::to_embassy(second), embassy_time::Instant::from_secs(1));
+    /// ```
+    pub const fn to_embassy(instant: Instant) -> embassy_time::Instant {
+        embassy_time::Instant::from_ticks(ticks_until(instant, TICK_HZ))
     }
 }
 
@@ -68,10 +84,7 @@ impl Timer for EmbassyClock {
     type Alarm = embassy_time::Timer;
 
     fn set_alarm(&self, mut alarm: Pin<&mut Option<embassy_time::Timer>>, until: Option<Instant>) {
-        alarm.set(until.map(|due| {
-            let ticks = ticks_until(due, TICK_HZ);
-            embassy_time::Timer::at(embassy_time::Instant::from_ticks(ticks))
-        }));
+        alarm.set(until.map(|due| embassy_time::Timer::at(Self::to_embassy(due))));
     }
 }
 
@@ -90,7 +103,9 @@ impl Timer for EmbassyClock {
 /// use core::pin::pin;
 /// use core::time::Duration;
 /// use embassy_futures::poll_once;
-/// use requeue_embassy::core::{Exponential, NoMetrics, Plain, default_item_based};
+/// use requeue_embassy::limiter::{Exponential, default_item_based};
+/// use requeue_embassy::metrics::NoMetrics;
+/// use requeue_embassy::priority::Plain;
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
 ///
@@ -153,7 +168,7 @@ impl<R: RawMutex> ManualClock<R> {
     /// ```
     /// use core::time::Duration;
     /// use requeue_embassy::ManualClock;
-    /// use requeue_embassy::core::Instant;
+    /// use requeue_embassy::Instant;
     /// use requeue_embassy::raw::NoopRawMutex;
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
@@ -172,7 +187,7 @@ impl<R: RawMutex> ManualClock<R> {
     ///
     /// ```
     /// use requeue_embassy::ManualClock;
-    /// use requeue_embassy::core::Instant;
+    /// use requeue_embassy::Instant;
     /// use requeue_embassy::raw::NoopRawMutex;
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();

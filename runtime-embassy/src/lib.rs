@@ -15,7 +15,7 @@ mod workers;
 mod waiting;
 
 pub use embassy_sync::blocking_mutex::raw;
-pub use requeue_core as core;
+pub use requeue_core::{backoff, limiter, metrics, priority, storage};
 
 pub use clock::{EmbassyClock, ManualAlarm, ManualClock};
 pub use limits::{Limits, RunLimits};

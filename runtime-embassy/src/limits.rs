@@ -76,7 +76,9 @@ impl RunLimits {
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::{NoMetrics, Plain, default_item_based};
+    /// use requeue_embassy::limiter::default_item_based;
+    /// use requeue_embassy::metrics::NoMetrics;
+    /// use requeue_embassy::priority::Plain;
     /// use requeue_embassy::raw::NoopRawMutex;
     /// use requeue_embassy::{Action, Failure, ManualClock, Queue, RunLimits, With, WorkQueue};
     ///

@@ -3,7 +3,8 @@
 use core::marker::PhantomData;
 
 use requeue_core::binding::Clock;
-use requeue_core::{Index, Metrics, NoMetrics};
+use requeue_core::metrics::{Metrics, NoMetrics};
+use requeue_core::storage::Index;
 
 use crate::clock::EmbassyClock;
 
@@ -14,7 +15,9 @@ use crate::clock::EmbassyClock;
 /// A function that takes a queue with any of them:
 ///
 /// ```
-/// use requeue_embassy::core::{Exponential, NoMetrics, Plain, default_item_based};
+/// use requeue_embassy::limiter::{Exponential, default_item_based};
+/// use requeue_embassy::metrics::NoMetrics;
+/// use requeue_embassy::priority::Plain;
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{Parts, With, WorkQueue};
 ///
@@ -44,9 +47,10 @@ pub trait Parts {
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::core::{
-///     Exponential, Levels, NoMetrics, Plain, Policy, WithPolicy, default_item_based,
-/// };
+/// use requeue_embassy::limiter::{Exponential, default_item_based};
+/// use requeue_embassy::metrics::NoMetrics;
+/// use requeue_embassy::priority::{Levels, Plain, WithPolicy};
+/// use requeue_embassy::Policy;
 /// use requeue_embassy::raw::CriticalSectionRawMutex as Raw;
 /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
 ///

@@ -5,11 +5,12 @@ use core::hash::Hash;
 use core::marker::PhantomData;
 
 use embassy_sync::blocking_mutex::raw::{NoopRawMutex, RawMutex};
+use requeue_core::Queue;
 use requeue_core::binding::{AsShared, FixedWaitList, Host, State, Timer};
-use requeue_core::{
-    Exponential, Fixed, Groups, NoLimit, NoMetrics, Plain, Priorities, Queue, RateLimiter,
-    WithPolicy, default_item_based,
-};
+use requeue_core::limiter::{Exponential, NoLimit, RateLimiter, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::{Groups, Plain, Priorities, WithPolicy};
+use requeue_core::storage::Fixed;
 
 use crate::clock::EmbassyClock;
 use crate::parts::{Parts, With};
@@ -102,7 +103,7 @@ pub(crate) type Shared<R, K, const N: usize, P, L, const WAITERS: usize, X> =
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::core::default_item_based;
+/// use requeue_embassy::limiter::default_item_based;
 /// use requeue_embassy::raw::NoopRawMutex;
 /// use requeue_embassy::{Finished, Guard, WorkQueue};
 ///
@@ -173,7 +174,7 @@ pub type Guard<
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::core::default_item_based;
+/// use requeue_embassy::limiter::default_item_based;
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::WorkQueue;
 ///
@@ -211,7 +212,8 @@ pub type Guard<
 /// With priorities, here two, alarms are handed out first.
 ///
 /// ```
-/// use requeue_embassy::core::{Levels, default_item_based};
+/// use requeue_embassy::limiter::default_item_based;
+/// use requeue_embassy::priority::Levels;
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::{AddOptions, WorkQueue};
 ///
@@ -225,11 +227,14 @@ pub type Guard<
 /// assert_eq!((*first, first.priority()), (9, 1));
 /// ```
 ///
-/// With [`Groups`](requeue_core::Groups), here as many as four buses, at most one sensor of a bus
-/// is read at a time. Limits are set when the program starts.
+/// With [`Groups`](requeue_core::priority::Groups), here as many as four buses, at most one sensor
+/// of a bus is read at a time. Limits are set when the program starts.
 ///
 /// ```
-/// use requeue_embassy::core::{GroupLimits, Groups, NoMetrics, Plain, default_item_based};
+/// use requeue_embassy::limiter::default_item_based;
+/// use requeue_embassy::metrics::NoMetrics;
+/// use requeue_embassy::priority::{Groups, Plain};
+/// use requeue_embassy::GroupLimits;
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
 /// use requeue_embassy::{EmbassyClock, Queue, WorkQueue};
 ///
@@ -285,9 +290,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::core::{
-    ///     DefaultController, Plain, default_controller, default_item_based,
-    /// };
+    /// use requeue_embassy::limiter::{DefaultController, default_controller, default_item_based};
+    /// use requeue_embassy::priority::Plain;
     /// use requeue_embassy::raw::CriticalSectionRawMutex;
     /// use requeue_embassy::WorkQueue;
     ///
@@ -321,7 +325,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::core::{Metrics, NoLimit, Plain};
+    /// use requeue_embassy::limiter::NoLimit;
+    /// use requeue_embassy::metrics::Metrics;
+    /// use requeue_embassy::priority::Plain;
     /// use requeue_embassy::raw::CriticalSectionRawMutex;
     /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
     ///

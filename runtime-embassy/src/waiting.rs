@@ -5,7 +5,8 @@ use core::hash::Hash;
 
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::{AsShared, Timer};
-use requeue_core::{Priorities, RateLimiter};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
 
 use crate::parts::Parts;
 use crate::queue::{Stored, WorkQueue, face, face_async, methods};

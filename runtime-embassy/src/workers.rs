@@ -5,9 +5,9 @@ use core::hash::Hash;
 use embassy_futures::yield_now;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
-use requeue_core::{
-    Action, Failure, IntoAction, Priorities, RateLimiter, Retries, RunContext, WaitError,
-};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::{Action, Failure, IntoAction, Retries, RunContext, WaitError};
 
 use crate::limits::Limits;
 use crate::logging;
@@ -59,7 +59,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::core::default_item_based;
+    /// use requeue_embassy::limiter::default_item_based;
     /// use requeue_embassy::raw::NoopRawMutex;
     /// use requeue_embassy::WorkQueue;
     ///
@@ -95,8 +95,8 @@ where
     /// are called while the key is active.
     ///
     /// The rate limiter counts the failures. With one that keeps no records
-    /// ([`NoLimit`](requeue_core::NoLimit), a [`TokenBucket`](requeue_core::TokenBucket) alone) the
-    /// count stays zero.
+    /// ([`NoLimit`](requeue_core::limiter::NoLimit), a
+    /// [`TokenBucket`](requeue_core::limiter::TokenBucket) alone) the count stays zero.
     ///
     /// # Errors
     ///
@@ -112,7 +112,8 @@ where
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::core::{FastSlow, Plain};
+    /// use requeue_embassy::limiter::FastSlow;
+    /// use requeue_embassy::priority::Plain;
     /// use requeue_embassy::raw::NoopRawMutex;
     /// use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
     ///

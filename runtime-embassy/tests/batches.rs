@@ -1,8 +1,11 @@
 //! Batches that are longer than a critical section: other calls come in between.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use requeue_embassy::core::binding::{AsShared, KEYS_PER_LOCK};
-use requeue_embassy::core::{Finished, NoLimit, NoMetrics, Plain};
+use requeue_embassy::Finished;
+use requeue_embassy::binding::{AsShared, KEYS_PER_LOCK};
+use requeue_embassy::limiter::NoLimit;
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
 

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use requeue_embassy::core::{NoLimit, NoMetrics, Plain};
+use requeue_embassy::limiter::NoLimit;
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Drained, ManualClock, Queue, WaitError, With, WorkQueue};
 

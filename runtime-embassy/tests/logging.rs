@@ -4,7 +4,8 @@
 use std::sync::Mutex;
 
 use log::{Log, Metadata, Record};
-use requeue_embassy::core::{Plain, default_item_based};
+use requeue_embassy::limiter::default_item_based;
+use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{Rejected, WaitError, WorkQueue};
 use requeue_test_tools::by_hand;
@@ -30,7 +31,7 @@ fn a_call_that_finds_no_place_is_logged_whatever_it_waits_for() {
     log::set_logger(&LINES).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
     type Sensors =
-        WorkQueue<NoopRawMutex, u16, 1, Plain, requeue_embassy::core::DefaultItemBased, 1>;
+        WorkQueue<NoopRawMutex, u16, 1, Plain, requeue_embassy::limiter::DefaultItemBased, 1>;
     let queue: Sensors = WorkQueue::new(default_item_based());
     queue.add(17).unwrap();
     let _active = queue.try_get().unwrap();

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
-use requeue_embassy::core::binding::{AsShared, timeout_at};
-use requeue_embassy::core::{
-    Backoff, BackoffUntil, Instant, Metrics, NoJitter, NoLimit, Plain, Times,
-};
+use requeue_embassy::Instant;
+use requeue_embassy::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_embassy::binding::{AsShared, timeout_at};
+use requeue_embassy::limiter::NoLimit;
+use requeue_embassy::metrics::{Metrics, Times};
+use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{EmbassyClock, Guard, Queue, WaitError, With, WorkQueue, backoff_until};
 use requeue_test_tools::by_hand;

@@ -10,11 +10,12 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use requeue_embassy::core::binding::{AsShared, timeout_at};
-use requeue_embassy::core::{
-    Backoff, BackoffUntil, Exponential, Instant, NoJitter, NoLimit, NoMetrics, Plain,
-    default_item_based,
-};
+use requeue_embassy::Instant;
+use requeue_embassy::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_embassy::binding::{AsShared, timeout_at};
+use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
     Action, AddOptions, Added, Drained, Finished, Guard, ManualClock, Producer, Queue, Rejected,

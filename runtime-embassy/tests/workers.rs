@@ -10,7 +10,10 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;
 
-use requeue_embassy::core::{Exponential, Instant, NoMetrics, Plain};
+use requeue_embassy::Instant;
+use requeue_embassy::limiter::Exponential;
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
     Action, Failure, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,

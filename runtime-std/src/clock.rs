@@ -69,6 +69,62 @@ impl QueueClock {
         }
     }
 
+    /// Converts one of std's instants. One before the clock's epoch becomes the epoch.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{Added, WorkQueue};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let queue = WorkQueue::new();
+    /// let lease_ends = Instant::now() + Duration::from_secs(15);
+    ///
+    /// let due = queue.clock().at(lease_ends);
+    /// assert_eq!(queue.add_at("lease-3", due), Ok(Added::Delayed));
+    /// assert_eq!(queue.clock().to_std(due), Some(lease_ends));
+    /// ```
+    #[cfg(not(shuttle))]
+    pub fn at(&self, instant: std::time::Instant) -> Instant {
+        match &self.manual {
+            None => Instant::EPOCH + instant.saturating_duration_since(self.epoch),
+            Some(clock) => {
+                let now = std::time::Instant::now();
+                let ahead = instant.saturating_duration_since(now);
+                clock.now() - now.saturating_duration_since(instant) + ahead
+            }
+        }
+    }
+
+    /// Converts an instant of this clock to one of std's. `None` for [`Instant::NEVER`], and for
+    /// an instant that std cannot represent.
+    ///
+    /// With a [`ManualClock`], `at` and `to_std` count from the present of both clocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_std::{Instant, QueueClock};
+    ///
+    /// let clock = QueueClock::new();
+    /// assert!(clock.to_std(clock.now()).unwrap() <= std::time::Instant::now());
+    /// assert_eq!(clock.to_std(Instant::NEVER), None);
+    /// ```
+    #[cfg(not(shuttle))]
+    pub fn to_std(&self, instant: Instant) -> Option<std::time::Instant> {
+        if instant.is_never() {
+            return None;
+        }
+        match &self.manual {
+            None => self.epoch.checked_add(instant - Instant::EPOCH),
+            Some(clock) => {
+                let now = clock.now();
+                let then = std::time::Instant::now().checked_add(instant - now)?;
+                then.checked_sub(now - instant)
+            }
+        }
+    }
+
     /// Sleeps until the parker is woken, or until `until`; may return spuriously.
     pub(crate) fn park(&self, parker: &Parker, until: Option<Instant>) {
         if let Some(clock) = &self.manual {
@@ -165,7 +221,7 @@ impl ManualClock {
     ///
     /// ```
     /// use requeue_std::ManualClock;
-    /// use requeue_std::core::Instant;
+    /// use requeue_std::Instant;
     ///
     /// let clock = ManualClock::new();
     /// clock.set(Instant::from_nanos(1_000_000));

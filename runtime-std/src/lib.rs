@@ -3,19 +3,18 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod backoff;
 mod clock;
 #[cfg(feature = "ctrlc")]
 mod ctrl_c;
 mod queue;
 mod sync;
+mod until;
 mod workers;
 // After `workers`, because the documentation shows the methods in this order.
 mod waiting;
 
-pub use requeue_core as core;
+pub use requeue_core::{backoff, limiter, metrics, priority, storage};
 
-pub use backoff::{Stop, backoff_until};
 pub use clock::{ManualClock, QueueClock};
 #[cfg(feature = "ctrlc")]
 pub use ctrl_c::on_ctrl_c;
@@ -28,10 +27,9 @@ pub use requeue_core::{
     Policy, Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why,
     Workers,
 };
-#[cfg(feature = "metrics")]
-pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 #[cfg(shuttle)]
 pub use sync::refuse_threads;
+pub use until::{Stop, backoff_until};
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
 /// May change in a minor version.

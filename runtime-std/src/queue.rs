@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State, Wait};
+use requeue_core::limiter::{DefaultController, DefaultItemBased, RateLimiter, default_item_based};
+use requeue_core::metrics::Reporter;
+use requeue_core::priority::{Groups, Plain, Priorities};
+use requeue_core::storage::{Growable, Storage};
 use requeue_core::{
-    Action, AddOptions, Added, Builder, DefaultController, DefaultItemBased, Groups, Growable,
-    Instant, Plain, Priorities, Producer, Queue, RateLimiter, Rejected, Reporter, Scheduled,
-    Storage, WaitError, default_item_based,
+    Action, AddOptions, Added, Builder, Instant, Producer, Queue, Rejected, Scheduled, WaitError,
 };
 
 use crate::clock::{ManualClock, QueueClock};
@@ -132,7 +134,8 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{Aging, Groups, Levels, NoLimit, Plain};
+/// use requeue_std::limiter::NoLimit;
+/// use requeue_std::priority::{Aging, Groups, Levels, Plain};
 /// use requeue_std::{ManualClock, WorkQueue};
 ///
 /// struct App {
@@ -246,13 +249,16 @@ impl Runtime for Threads {
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), with metrics, on the system's
-/// clock.
+/// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with metrics, on the
+/// system's clock.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, Metrics, NoLimit, Plain, Reporter, Times};
+/// use requeue_std::limiter::NoLimit;
+/// use requeue_std::metrics::{Metrics, Reporter, Times};
+/// use requeue_std::priority::Plain;
+/// use requeue_std::storage::Fixed;
 /// use requeue_std::{Queue, WorkQueue};
 ///
 /// struct Adds;
@@ -278,13 +284,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), without metrics, on the system's
-/// clock. It is moved, and so should be empty or small.
+/// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), without metrics, on the
+/// system's clock. It is moved, and so should be empty or small.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_std::core::{Fixed, NoLimit, Plain};
+/// use requeue_std::limiter::NoLimit;
+/// use requeue_std::priority::Plain;
+/// use requeue_std::storage::Fixed;
 /// use requeue_std::{Queue, WorkQueue};
 ///
 /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
@@ -306,9 +314,9 @@ impl<K: Eq + Hash> Default for WorkQueue<K> {
 
 /// Making a queue from parts, and its clock and producer.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::Fixed), with a clock: a
-    /// [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is
-    /// made with `into` has a clock of its own.
+    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with a clock:
+    /// a [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is made
+    /// with `into` has a clock of its own.
     ///
     /// # Examples
     ///
@@ -316,7 +324,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
+    /// use requeue_std::limiter::NoLimit;
+    /// use requeue_std::metrics::Reporter;
+    /// use requeue_std::priority::Plain;
+    /// use requeue_std::storage::Fixed;
     /// use requeue_std::{Queue, QueueClock, WorkQueue};
     ///
     /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
@@ -395,7 +406,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::core::{Fixed, NoLimit, Plain, Reporter};
+    /// use requeue_std::limiter::NoLimit;
+    /// use requeue_std::metrics::Reporter;
+    /// use requeue_std::priority::Plain;
+    /// use requeue_std::storage::Fixed;
     /// use requeue_std::{Added, Queue, WorkQueue};
     ///
     /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
@@ -523,7 +537,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::core::binding::Clock;
+    /// use requeue_std::binding::Clock;
     /// use requeue_std::{ManualClock, WorkQueue};
     ///
     /// let clock = ManualClock::new();

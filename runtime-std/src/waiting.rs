@@ -8,10 +8,10 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use requeue_core::binding::{Access, Adding, AsShared, Getter, Look, Next, Wait};
-use requeue_core::{
-    AddOptions, Drained, Growable, Instant, KeyState, Priorities, RateLimiter, Rejected, Scheduled,
-    Storage, WaitError,
-};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::{Growable, Storage};
+use requeue_core::{AddOptions, Drained, Instant, KeyState, Rejected, Scheduled, WaitError};
 
 use crate::queue::{Guard, Shared, ThreadHost, WorkQueue, face};
 use crate::sync::Parker;
@@ -220,7 +220,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 }
 
 /// Limits of queues that grow.
-impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::Priorities>
+impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::priority::Priorities>
     WorkQueue<K, P, L, Growable<B>>
 {
     requeue_core::queue_face! {

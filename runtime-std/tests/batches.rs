@@ -4,8 +4,8 @@
 use std::thread;
 
 use requeue_std::WorkQueue;
-use requeue_std::core::binding::{AsShared, KEYS_PER_LOCK};
-use requeue_std::core::{Action, Finished};
+use requeue_std::binding::{AsShared, KEYS_PER_LOCK};
+use requeue_std::{Action, Finished};
 
 const KEYS: usize = 1_000;
 

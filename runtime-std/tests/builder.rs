@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Fixed, Metrics, NoLimit, Plain, Rejected, Times};
+use requeue_std::Rejected;
+use requeue_std::limiter::NoLimit;
+use requeue_std::metrics::{Metrics, Times};
+use requeue_std::priority::Plain;
+use requeue_std::storage::Fixed;
 use requeue_std::{AddOptions, Added, ManualClock, Producer, Queue, WorkQueue};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -138,7 +142,7 @@ fn named_metrics_change_no_type() {
     };
     app.queue.add("a".to_owned()).unwrap();
     // Without a recorder the figures go nowhere, but times are kept.
-    use requeue_std::core::binding::AsShared;
+    use requeue_std::binding::AsShared;
     assert!(app.queue.as_shared().with(|session| session.needs_time()));
 }
 

@@ -16,8 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::AsShared;
-use requeue_std::core::{Exponential, Plain, Rejected};
+use requeue_std::Rejected;
+use requeue_std::binding::AsShared;
+use requeue_std::limiter::Exponential;
+use requeue_std::priority::Plain;
 use requeue_std::{Action, Drained, Finished, WaitError, WorkQueue};
 use requeue_test_tools::{Ledger, Rng, in_time};
 

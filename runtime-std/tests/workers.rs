@@ -7,9 +7,10 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use requeue_std::binding::ClientGo;
 use requeue_std::binding::Threads;
-use requeue_std::core::binding::ClientGo;
-use requeue_std::core::{Metrics, Plain, Reporter, Times};
+use requeue_std::metrics::{Metrics, Reporter, Times};
+use requeue_std::priority::Plain;
 use requeue_std::{Action, AddOptions, Builder, ManualClock, RunContext, WorkQueue, Workers};
 
 const SECOND: Duration = Duration::from_secs(1);

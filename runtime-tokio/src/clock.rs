@@ -21,7 +21,6 @@ use tokio::time::Sleep;
 /// ```
 /// use std::time::Duration;
 /// use requeue_tokio::TokioClock;
-/// use requeue_tokio::core::binding::Clock;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
@@ -47,9 +46,61 @@ impl TokioClock {
         }
     }
 
-    /// Converts one of Tokio's instants; instants before the epoch become the epoch.
+    /// Converts one of Tokio's instants. One before the clock's epoch becomes the epoch.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::{Added, WorkQueue};
+    /// use tokio::time::Instant;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = WorkQueue::new();
+    /// let lease_ends = Instant::now() + Duration::from_secs(15);
+    ///
+    /// let due = queue.clock().at(lease_ends);
+    /// assert_eq!(queue.add_at("lease-3", due), Ok(Added::Delayed));
+    /// assert_eq!(queue.clock().to_tokio(due), Some(lease_ends));
+    /// # }
+    /// ```
     pub fn at(&self, instant: tokio::time::Instant) -> Instant {
         Instant::EPOCH + instant.saturating_duration_since(self.epoch)
+    }
+
+    /// Converts an instant of this clock to one of Tokio's, for `tokio::time::timeout_at` and the
+    /// like. `None` for [`Instant::NEVER`], and for an instant that Tokio cannot represent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::{Instant, TokioClock};
+    ///
+    /// let clock = TokioClock::new();
+    /// assert!(clock.to_tokio(clock.now()).unwrap() <= tokio::time::Instant::now());
+    /// assert_eq!(clock.to_tokio(Instant::NEVER), None);
+    /// ```
+    pub fn to_tokio(&self, instant: Instant) -> Option<tokio::time::Instant> {
+        if instant.is_never() {
+            return None;
+        }
+        self.epoch.checked_add(instant - Instant::EPOCH)
+    }
+
+    /// Returns the time that has passed since the clock's epoch.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_tokio::TokioClock;
+    ///
+    /// let clock = TokioClock::new();
+    /// let earlier = clock.now();
+    /// assert!(clock.now() >= earlier);
+    /// ```
+    pub fn now(&self) -> Instant {
+        self.at(tokio::time::Instant::now())
     }
 
     fn alarm(&self, due: Instant) -> Option<tokio::time::Instant> {
@@ -58,8 +109,7 @@ impl TokioClock {
         }
         let now = self.now();
         let ring = now + due.saturating_since(now).min(WAIT_MAX);
-        self.epoch
-            .checked_add(ring.saturating_since(Instant::EPOCH))
+        self.to_tokio(ring)
     }
 }
 
@@ -71,7 +121,7 @@ impl Default for TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Instant {
-        self.at(tokio::time::Instant::now())
+        self.now()
     }
 }
 

@@ -3,17 +3,16 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod backoff;
 mod clock;
 mod queue;
 mod sync;
+mod until;
 mod workers;
 // After `workers`, because the documentation shows the methods in this order.
 mod waiting;
 
-pub use requeue_core as core;
+pub use requeue_core::{backoff, limiter, metrics, priority, storage};
 
-pub use backoff::backoff_until;
 pub use clock::TokioClock;
 pub use queue::{Batch, Guard, WorkQueue};
 #[doc(hidden)]
@@ -24,9 +23,8 @@ pub use requeue_core::{
     Policy, Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why,
     Workers,
 };
-#[cfg(feature = "metrics")]
-pub use requeue_core::{DURATION_BUCKETS, NamedMetrics};
 pub use tokio_util::sync::CancellationToken;
+pub use until::backoff_until;
 pub use waiting::Guards;
 pub use workers::Run;
 

@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State};
-use requeue_core::{
-    Builder, DefaultController, DefaultItemBased, Groups, Growable, Plain, Priorities, Producer,
-    Queue, RateLimiter, Reporter, Storage, WaitError, default_item_based,
-};
+use requeue_core::limiter::{DefaultController, DefaultItemBased, RateLimiter, default_item_based};
+use requeue_core::metrics::Reporter;
+use requeue_core::priority::{Groups, Plain, Priorities};
+use requeue_core::storage::{Growable, Storage};
+use requeue_core::{Builder, Producer, Queue, WaitError};
 
 use crate::clock::TokioClock;
 use crate::sync::Locked;
@@ -150,7 +151,8 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::core::{Aging, Groups, Levels, NoLimit, Plain};
+/// use requeue_tokio::limiter::NoLimit;
+/// use requeue_tokio::priority::{Aging, Groups, Levels, Plain};
 /// use requeue_tokio::WorkQueue;
 ///
 /// struct App {
@@ -266,12 +268,15 @@ impl Runtime for Tasks {
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), with metrics.
+/// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with metrics.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, Metrics, NoLimit, Plain, Reporter, Times};
+/// use requeue_tokio::limiter::NoLimit;
+/// use requeue_tokio::metrics::{Metrics, Reporter, Times};
+/// use requeue_tokio::priority::Plain;
+/// use requeue_tokio::storage::Fixed;
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
 /// struct Adds;
@@ -297,13 +302,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
     }
 }
 
-/// A queue of any storage, such as [`Fixed`](requeue_core::Fixed), without metrics. It is
+/// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), without metrics. It is
 /// moved, and so should be empty or small.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::core::{Fixed, NoLimit, Plain};
+/// use requeue_tokio::limiter::NoLimit;
+/// use requeue_tokio::priority::Plain;
+/// use requeue_tokio::storage::Fixed;
 /// use requeue_tokio::{Queue, WorkQueue};
 ///
 /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
@@ -332,8 +339,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_tokio::core::binding::Clock;
-    /// use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
+    /// use requeue_tokio::binding::Clock;
+    /// use requeue_tokio::limiter::NoLimit;
+    /// use requeue_tokio::metrics::Reporter;
+    /// use requeue_tokio::priority::Plain;
+    /// use requeue_tokio::storage::Fixed;
     /// use requeue_tokio::{Queue, TokioClock, WorkQueue};
     ///
     /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;

@@ -9,7 +9,9 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use requeue_core::binding::{AsShared, Next, Wait};
-use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
+use requeue_core::limiter::{DefaultController, RateLimiter};
+use requeue_core::priority::{Plain, Priorities};
+use requeue_core::storage::{Growable, Storage};
 use tokio::time::Sleep;
 
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue, face, face_async};
@@ -31,7 +33,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 }
 
 /// Limits of queues that grow.
-impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::Priorities>
+impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::priority::Priorities>
     WorkQueue<K, P, L, Growable<B>>
 {
     requeue_core::queue_face! {

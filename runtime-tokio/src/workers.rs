@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use requeue_core::binding::Slots;
-use requeue_core::{IntoAction, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
+use requeue_core::{IntoAction, Leftover, RunContext, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::queue::{Shared, WorkQueue};
@@ -103,7 +106,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// priority and the deadline, and how long the key waited.
     ///
     /// The wait is zero unless the queue keeps times: with metrics it does, and with
-    /// `builder().report_to(Timed)`, which only keeps [times](requeue_core::Timed).
+    /// `builder().report_to(Timed)`, which only keeps [times](requeue_core::metrics::Timed).
     ///
     /// # Cancel safety
     ///

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use requeue_tokio::WorkQueue;
-use requeue_tokio::core::binding::{AsShared, KEYS_PER_LOCK};
-use requeue_tokio::core::{Action, Finished};
+use requeue_tokio::binding::{AsShared, KEYS_PER_LOCK};
+use requeue_tokio::{Action, Finished};
 use tokio::task::JoinSet;
 
 const KEYS: usize = 1_000;

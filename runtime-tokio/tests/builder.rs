@@ -9,7 +9,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_tokio::core::{Fixed, Metrics, NoLimit, Plain, Rejected, Times};
+use requeue_tokio::Rejected;
+use requeue_tokio::limiter::NoLimit;
+use requeue_tokio::metrics::{Metrics, Times};
+use requeue_tokio::priority::Plain;
+use requeue_tokio::storage::Fixed;
 use requeue_tokio::{Added, Producer, Queue, TokioClock, WorkQueue};
 use tokio::time::advance;
 

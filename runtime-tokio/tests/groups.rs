@@ -10,7 +10,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::core::GroupLimits;
+use requeue_tokio::GroupLimits;
 use requeue_tokio::{Action, Drained, WorkQueue};
 use tokio::time::{Instant, sleep};
 

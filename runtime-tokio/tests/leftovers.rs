@@ -5,8 +5,12 @@
 
 use std::time::Duration;
 
-use requeue_tokio::core::{Growable, NoLimit, Plain, Policy, Queue, Reporter};
+use requeue_tokio::limiter::NoLimit;
+use requeue_tokio::metrics::Reporter;
+use requeue_tokio::priority::Plain;
+use requeue_tokio::storage::Growable;
 use requeue_tokio::{Action, WorkQueue, Workers};
+use requeue_tokio::{Policy, Queue};
 use tokio::time::{Instant, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -15,9 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// order, and how long that took.
 async fn drain(policy: Policy, deadline: Duration) -> (Vec<(u32, Duration)>, Duration) {
     let mut queue: Queue<u32, Plain, NoLimit, Growable, Reporter> = Queue::growable(NoLimit).into();
-    queue
-        .at(requeue_tokio::core::Instant::EPOCH)
-        .set_policy(policy);
+    queue.at(requeue_tokio::Instant::EPOCH).set_policy(policy);
     let queue = WorkQueue::from(queue);
     assert!(queue.add_many(1..=3).rejected.is_empty());
     let workers = Workers::new(1).drain_timeout(deadline);

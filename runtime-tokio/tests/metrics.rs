@@ -20,9 +20,8 @@ use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
-use requeue_tokio::{
-    Action, AddOptions, Concurrency, DURATION_BUCKETS, NamedMetrics, WorkQueue, Workers,
-};
+use requeue_tokio::metrics::{DURATION_BUCKETS, NamedMetrics};
+use requeue_tokio::{Action, AddOptions, Concurrency, WorkQueue, Workers};
 use tokio::task::yield_now;
 use tokio::time::{advance, sleep};
 

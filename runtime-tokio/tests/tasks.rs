@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::AsShared;
-use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter, Rejected};
+use requeue_tokio::Rejected;
+use requeue_tokio::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_tokio::binding::AsShared;
 use requeue_tokio::{
     Action, Added, Batch, CancellationToken, Drained, Finished, Guard, Guards, WaitError,
     WorkQueue, backoff_until,

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::core::{Exponential, NoLimit};
+use requeue_tokio::limiter::{Exponential, NoLimit};
 use requeue_tokio::{Action, WorkQueue};
 use tokio::time::{Instant, sleep};
 

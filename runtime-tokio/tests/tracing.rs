@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::core::Timed;
+use requeue_tokio::metrics::Timed;
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};

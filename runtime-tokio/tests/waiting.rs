@@ -15,8 +15,11 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::core::binding::{AsShared, sleep_until};
-use requeue_tokio::core::{Fixed, NoLimit, Plain, Reporter};
+use requeue_tokio::binding::{AsShared, sleep_until};
+use requeue_tokio::limiter::NoLimit;
+use requeue_tokio::metrics::Reporter;
+use requeue_tokio::priority::Plain;
+use requeue_tokio::storage::Fixed;
 use requeue_tokio::{
     Action, AddOptions, Added, Drained, Guards, Queue, Rejected, TokioClock, WaitError, WorkQueue,
     Workers,

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use requeue_test_tools::by_hand;
-use requeue_tokio::core::binding::AsShared;
-use requeue_tokio::core::{Metrics, Times};
+use requeue_tokio::binding::AsShared;
+use requeue_tokio::metrics::{Metrics, Times};
 use requeue_tokio::{
     Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
     Leftover, RunContext, WorkQueue, Workers,

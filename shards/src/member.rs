@@ -12,7 +12,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue_core::{DefaultController, Growable, Plain, Priorities, RateLimiter, Storage};
+use requeue_core::limiter::{DefaultController, RateLimiter};
+use requeue_core::priority::{Plain, Priorities};
+use requeue_core::storage::{Growable, Storage};
 use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::{AddOptions, Added, Rejected, WorkQueue};
 use tokio::sync::{Notify, Semaphore, watch};

@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::{Shared, TaskHost};
-use requeue_tokio::core::{Priorities, RateLimiter, Storage};
+use requeue_tokio::limiter::RateLimiter;
+use requeue_tokio::priority::Priorities;
+use requeue_tokio::storage::Storage;
 use tokio::sync::watch;
 use tokio::time::timeout;
 

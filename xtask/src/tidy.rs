@@ -62,8 +62,8 @@ const COLUMNS_MAX: usize = 100;
 const STATE_MACHINE: [&str; 10] = [
     "core/src/queue.rs",
     "core/src/queue/",
-    "core/src/storage.rs",
-    "core/src/storage/",
+    "core/src/store.rs",
+    "core/src/store/",
     "core/src/delay.rs",
     "core/src/lists.rs",
     "core/src/lists/",

@@ -12,7 +12,7 @@ use super::Backoff;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Attempt, Backoff, NoJitter};
+/// use requeue_core::backoff::{Attempt, Backoff, NoJitter};
 ///
 /// let second = Duration::from_secs(1);
 /// let backoff = Backoff { duration: second, factor: 2.0, steps: 2, ..Backoff::default() };
@@ -48,7 +48,7 @@ pub enum Attempt {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Attempt, Backoff, NoJitter};
+/// use requeue_core::backoff::{Attempt, Backoff, NoJitter};
 ///
 /// /// Calls until `call` succeeds. Only `sleep` depends on the runtime.
 /// fn retry(
@@ -98,7 +98,7 @@ impl Attempts {
     /// Returns what to do next. Costs as [`Backoff::step`].
     ///
     /// `rng` is used only if the backoff has jitter. Without jitter pass
-    /// [`NoJitter`](crate::NoJitter).
+    /// [`NoJitter`](crate::backoff::NoJitter).
     pub fn next<R: Rng + ?Sized>(&mut self, rng: &mut R) -> Attempt {
         match (self.backoff.steps, self.called) {
             (0, _) => Attempt::GiveUp,
@@ -122,7 +122,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NoJitter;
+    use crate::backoff::NoJitter;
 
     const BACKOFF: Backoff = Backoff {
         duration: Duration::from_secs(1),

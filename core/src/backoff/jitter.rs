@@ -21,7 +21,7 @@ use crate::time::{duration_from_nanos, nanos};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{NoJitter, jitter, rand_core};
+/// use requeue_core::backoff::{NoJitter, jitter, rand_core};
 ///
 /// // Any generator that implements `rand_core::Rng`: those of the crate `rand` do.
 /// fn pause(rng: &mut impl rand_core::Rng) -> Duration {
@@ -61,7 +61,7 @@ pub fn jitter<R: Rng + ?Sized>(duration: Duration, max_factor: f64, rng: &mut R)
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Backoff, NoJitter};
+/// use requeue_core::backoff::{Backoff, NoJitter};
 ///
 /// let second = Duration::from_secs(1);
 /// let mut backoff = Backoff { duration: second, jitter: 0.5, ..Backoff::default() };

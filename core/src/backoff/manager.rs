@@ -26,7 +26,8 @@ use crate::Instant;
 /// ```
 /// use core::time::Duration;
 /// use rand_core::Rng;
-/// use requeue_core::{BackoffManager, Instant, NoJitter};
+/// use requeue_core::backoff::{BackoffManager, NoJitter};
+/// use requeue_core::Instant;
 ///
 /// struct OnTheSecond;
 ///
@@ -75,7 +76,8 @@ impl<M: BackoffManager + ?Sized> BackoffManager for &mut M {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Backoff, BackoffManager, Instant, NoJitter};
+/// use requeue_core::backoff::{Backoff, BackoffManager, NoJitter};
+/// use requeue_core::Instant;
 ///
 /// let backoff = Backoff {
 ///     duration: Duration::from_secs(1),
@@ -152,7 +154,8 @@ impl BackoffManager for DelayWithReset {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Backoff, BackoffManager, ExponentialBackoffManager, Instant, NoJitter};
+/// use requeue_core::backoff::{Backoff, BackoffManager, ExponentialBackoffManager, NoJitter};
+/// use requeue_core::Instant;
 ///
 /// let backoff = Backoff {
 ///     duration: Duration::from_secs(1),
@@ -212,7 +215,7 @@ impl BackoffManager for ExponentialBackoffManager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NoJitter;
+    use crate::backoff::NoJitter;
 
     const BACKOFF: Backoff = Backoff {
         duration: Duration::from_secs(1),

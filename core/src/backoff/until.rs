@@ -29,7 +29,8 @@ use crate::timer::{Timer, sleep_until};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Backoff, BackoffUntil, Instant, NoJitter};
+/// use requeue_core::backoff::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_core::Instant;
 ///
 /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
 /// let period = Backoff { duration: Duration::from_secs(10), ..Backoff::default() };
@@ -160,7 +161,7 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::{Backoff, NoJitter};
+    use crate::backoff::{Backoff, NoJitter};
 
     const BACKOFF: Backoff = Backoff {
         duration: Duration::from_secs(1),

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::{Exponential, TokenBucket};
+use crate::limiter::{Exponential, TokenBucket};
 
 /// The longest delay of both defaults.
 const MAX: Duration = Duration::from_secs(1000);
@@ -11,7 +11,10 @@ const MAX: Duration = Duration::from_secs(1000);
 /// is a short name in the type of a queue:
 ///
 /// ```
-/// use requeue_core::{DefaultController, Fixed, Plain, Queue, default_controller};
+/// use requeue_core::limiter::{DefaultController, default_controller};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// type Nodes = Queue<u16, Plain, DefaultController, Fixed<64>>;
 /// const NODES: Nodes = Queue::new(default_controller());
@@ -23,7 +26,10 @@ pub type DefaultController = (Exponential, TokenBucket);
 /// queue:
 ///
 /// ```
-/// use requeue_core::{DefaultItemBased, Fixed, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::{DefaultItemBased, default_item_based};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// type Sensors = Queue<u8, Plain, DefaultItemBased, Fixed<16>>;
 /// const SENSORS: Sensors = Queue::new(default_item_based());
@@ -38,7 +44,8 @@ pub type DefaultItemBased = Exponential;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{DefaultController, Instant, RateLimiter, default_controller};
+/// use requeue_core::limiter::{DefaultController, RateLimiter, default_controller};
+/// use requeue_core::Instant;
 ///
 /// let mut limiter: DefaultController = default_controller();
 /// let mut record = Default::default();
@@ -60,7 +67,8 @@ pub const fn default_controller() -> DefaultController {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, RateLimiter, default_item_based};
+/// use requeue_core::limiter::{RateLimiter, default_item_based};
+/// use requeue_core::Instant;
 ///
 /// let mut limiter = default_item_based();
 /// let mut failures = 3;
@@ -75,7 +83,8 @@ pub const fn default_item_based() -> DefaultItemBased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FastSlow, Instant, NoLimit, RateLimiter, WithMaxWait};
+    use crate::Instant;
+    use crate::limiter::{FastSlow, NoLimit, RateLimiter, WithMaxWait};
 
     /// Every limiter can be part of a `static`.
     static _IN_A_STATIC: (

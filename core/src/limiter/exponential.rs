@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use crate::Instant;
+use crate::limiter::RateLimiter;
 use crate::time::{duration_from_nanos, nanos};
-use crate::{Instant, RateLimiter};
 
 /// A key that failed n times waits `base * 2^n`, and never longer than `max`.
 ///
@@ -30,7 +31,8 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, Exponential, RateLimiter};
+/// use requeue_core::limiter::{Exponential, RateLimiter};
+/// use requeue_core::Instant;
 ///
 /// let mut limiter =
 ///     Exponential::new(Duration::from_millis(5), Duration::from_millis(30));

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use crate::{Instant, RateLimiter};
+use crate::Instant;
+use crate::limiter::RateLimiter;
 
 /// A key waits `fast` for its first `max_fast_attempts` failures and `slow` for every later one.
 ///
@@ -17,7 +18,8 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, FastSlow, RateLimiter};
+/// use requeue_core::limiter::{FastSlow, RateLimiter};
+/// use requeue_core::Instant;
 ///
 /// let mut limiter = FastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 2);
 /// let mut failures = 0;

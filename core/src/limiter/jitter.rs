@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use rand_core::Rng;
 
+use crate::Instant;
+use crate::limiter::RateLimiter;
 use crate::time::nanos;
-use crate::{Instant, RateLimiter};
 
 /// Makes the delays of another limiter random, so that replicas whose retries are in step do not
 /// stay so.
@@ -20,9 +21,10 @@ use crate::{Instant, RateLimiter};
 /// than the inner one, and a delay of [`Duration::MAX`], which is for ever, stays that.
 ///
 /// The generator is the user's. Replicas have to seed theirs differently, and a test that seeds it
-/// gets the same delays each time. With [`NoJitter`](crate::NoJitter) each delay is the shortest.
+/// gets the same delays each time. With [`NoJitter`](crate::backoff::NoJitter) each delay is the
+/// shortest.
 ///
-/// A [`WithMaxWait`](crate::WithMaxWait) goes around this one. If [failures are
+/// A [`WithMaxWait`](crate::limiter::WithMaxWait) goes around this one. If [failures are
 /// held](crate::Policy::hold_failures), a hold is as long as the random delay.
 ///
 /// # Cost
@@ -33,7 +35,9 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, RateLimiter, WithJitter, default_item_based, rand_core};
+/// use requeue_core::backoff::rand_core;
+/// use requeue_core::limiter::{RateLimiter, WithJitter, default_item_based};
+/// use requeue_core::Instant;
 ///
 /// // Any generator that implements `rand_core::Rng`: those of the crate `rand` do.
 /// fn fourth_delay(rng: impl rand_core::Rng) -> Duration {
@@ -73,7 +77,11 @@ impl<L, R> WithJitter<L, R> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoJitter, Plain, Queue, WithJitter, default_item_based};
+    /// use requeue_core::backoff::NoJitter;
+    /// use requeue_core::limiter::{WithJitter, default_item_based};
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let limiter = WithJitter::full(default_item_based(), NoJitter);
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(limiter);
@@ -138,7 +146,7 @@ mod tests {
     use rand_core::TryRng;
 
     use super::*;
-    use crate::NoJitter;
+    use crate::backoff::NoJitter;
 
     /// Always the same delay.
     struct Always(Duration);

@@ -5,7 +5,8 @@
 
 use core::time::Duration;
 
-use crate::{Instant, RateLimiter};
+use crate::Instant;
+use crate::limiter::RateLimiter;
 
 /// No limiter: the delay is zero, as for client-go's `MaxOfRateLimiter` without limiters.
 impl RateLimiter for () {
@@ -61,7 +62,7 @@ mod tests {
     //! The case named after client-go re-expresses util/workqueue/default_rate_limiters_test.go.
 
     use super::*;
-    use crate::{Exponential, FastSlow, TokenBucket};
+    use crate::limiter::{Exponential, FastSlow, TokenBucket};
 
     const fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use crate::{Instant, RateLimiter};
+use crate::Instant;
+use crate::limiter::RateLimiter;
 
 /// Limits the delays of another limiter to at most `max`.
 ///
@@ -17,7 +18,8 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{TokenBucket, Instant, RateLimiter, WithMaxWait};
+/// use requeue_core::limiter::{TokenBucket, RateLimiter, WithMaxWait};
+/// use requeue_core::Instant;
 ///
 /// let mut limiter = WithMaxWait::new(TokenBucket::new(1.0, 1), Duration::from_secs(2));
 /// let mut when = || limiter.when(&mut (), Instant::EPOCH).as_secs();
@@ -60,7 +62,7 @@ mod tests {
     //! The case named after client-go re-expresses util/workqueue/default_rate_limiters_test.go.
 
     use super::*;
-    use crate::{Exponential, TokenBucket};
+    use crate::limiter::{Exponential, TokenBucket};
 
     /// One delay for the first `threshold` calls, for any key, and another for the rest.
     struct Step {

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use crate::{Instant, RateLimiter};
+use crate::Instant;
+use crate::limiter::RateLimiter;
 
 /// No delay before a retry, and no failure records.
 ///
@@ -17,7 +18,8 @@ use crate::{Instant, RateLimiter};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, NoLimit, RateLimiter};
+/// use requeue_core::limiter::{NoLimit, RateLimiter};
+/// use requeue_core::Instant;
 ///
 /// assert_eq!(NoLimit.when(&mut (), Instant::EPOCH), Duration::ZERO);
 /// assert_eq!(NoLimit.failures(&()), 0);

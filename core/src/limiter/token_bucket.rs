@@ -2,8 +2,9 @@
 
 use core::time::Duration;
 
+use crate::Instant;
+use crate::limiter::RateLimiter;
 use crate::time::nanos;
-use crate::{Instant, RateLimiter};
 
 /// The maximum of Go's `time.Duration`, which also limits the arithmetic of this bucket.
 const NANOS_MAX: u64 = i64::MAX as u64;
@@ -37,7 +38,8 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{TokenBucket, Instant, RateLimiter};
+/// use requeue_core::limiter::{TokenBucket, RateLimiter};
+/// use requeue_core::Instant;
 ///
 /// let mut bucket = TokenBucket::new(10.0, 2);
 /// let mut when = |now| bucket.when(&mut (), Instant::from_nanos(now)).as_millis();
@@ -73,7 +75,8 @@ impl TokenBucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{TokenBucket, Instant, RateLimiter, WithMaxWait};
+    /// use requeue_core::limiter::{TokenBucket, RateLimiter, WithMaxWait};
+    /// use requeue_core::Instant;
     ///
     /// let mut closed = TokenBucket::new(10.0, 0);
     /// assert_eq!(closed.when(&mut (), Instant::EPOCH), TokenBucket::INFINITE_DELAY);
@@ -109,7 +112,8 @@ impl TokenBucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{TokenBucket, Instant, RateLimiter};
+    /// use requeue_core::limiter::{TokenBucket, RateLimiter};
+    /// use requeue_core::Instant;
     ///
     /// let mut bucket = TokenBucket::every(Duration::from_millis(250), 1);
     /// assert_eq!(bucket.when(&mut (), Instant::EPOCH), Duration::ZERO);
@@ -129,7 +133,8 @@ impl TokenBucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{TokenBucket, Instant, RateLimiter};
+    /// use requeue_core::limiter::{TokenBucket, RateLimiter};
+    /// use requeue_core::Instant;
     ///
     /// assert_eq!(TokenBucket::unlimited().when(&mut (), Instant::EPOCH), Duration::ZERO);
     /// ```

@@ -19,7 +19,7 @@ use crate::array::{Array, ConstDefault};
 use crate::delay::{Delays, Nodes};
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
-use crate::storage::{Located, Slots};
+use crate::store::{Located, Slots};
 
 use super::{Link, Linked, List, Lists};
 

@@ -45,7 +45,8 @@ use ::metrics::{
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Instant, NamedMetrics, Queue};
+/// use requeue_core::metrics::NamedMetrics;
+/// use requeue_core::{Instant, Queue};
 ///
 /// // Install the recorder first, else the metrics go nowhere.
 /// let mut queue = Queue::builder().report_to(NamedMetrics::new("webhooks")).build();
@@ -136,12 +137,14 @@ impl NamedMetrics {
     }
 
     /// Also reports the depth of each priority level, for a queue that has this many
-    /// [`Levels`](crate::Levels). Like [`new`](Self::new), call it after the recorder is installed.
+    /// [`Levels`](crate::priority::Levels). Like [`new`](Self::new), call it after the recorder is
+    /// installed.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Instant, NamedMetrics, Queue};
+    /// use requeue_core::metrics::NamedMetrics;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let metrics = NamedMetrics::new("webhooks").levels(2);
     /// let mut queue = Queue::builder().report_to(metrics).levels::<2>().build();

@@ -20,7 +20,11 @@ use crate::segments::Segments;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Growable, Instant, Metrics, NoLimit, Plain, Queue, Reporter, Times};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::{Metrics, Reporter, Times};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Growable;
+/// use requeue_core::{Instant, Queue};
 ///
 /// struct Adds;
 ///

@@ -9,14 +9,14 @@ use core::time::Duration;
 use crate::Instant;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
+use crate::levels::{KeyLevels, Naming, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::options::{AddOptions, Merge};
 use crate::outcome::{Added, Leftover, Rejected, Scheduled};
 use crate::policy::SetPolicy;
-use crate::priority::{KeyLevels, Naming, Priorities};
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::store::{Located, Phase, Slots, Storage};
 
 use super::policy::Gate;
 use super::{LOWEST, Queue, Session};
@@ -37,7 +37,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -78,7 +81,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
@@ -107,7 +113,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Queue};
     ///
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// // Sensor 17 is to be read on the full hour.
@@ -141,7 +150,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
+    /// use requeue_core::limiter::default_item_based;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -167,7 +179,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 
     /// Adds a key as the options say. O(log n), plus the limiter's cost if it is asked.
     ///
-    /// [`AddOptions`] lists the options, and [`Levels`](crate::Levels) says what a priority means.
+    /// [`AddOptions`] lists the options, and [`Levels`](crate::priority::Levels) says what a
+    /// priority means.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, if
     /// [the options](AddOptions::needs_time) need it.
@@ -180,7 +193,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{AddOptions, Added, Fixed, Instant, Levels, NoLimit, Queue, Rejected};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Levels;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{AddOptions, Added, Instant, Queue, Rejected};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Levels<3>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
@@ -214,12 +230,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// Returns how many failures were forgotten: zero for a key that the queue does not hold. What
     /// the limiter keeps for all keys together, such as the tokens of a
-    /// [`TokenBucket`](crate::TokenBucket), is not restored.
+    /// [`TokenBucket`](crate::limiter::TokenBucket), is not restored.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, Plain, Queue, default_item_based};
+    /// use requeue_core::limiter::default_item_based;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -248,8 +267,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     }
 
     /// Adds a key once no such add of it has come for as long as `quiet`, or `max` after the first
-    /// of them, if that is sooner. A [`Fixed`](crate::Fixed) queue needs
-    /// [`WithPolicy`](crate::WithPolicy) for this. O(log n).
+    /// of them, if that is sooner. A [`Fixed`](crate::storage::Fixed) queue needs
+    /// [`WithPolicy`](crate::priority::WithPolicy) for this. O(log n).
     ///
     /// The first add of a burst sets a deadline, and each further one moves it. The burst is over
     /// when the deadline comes, or is taken back.
@@ -271,7 +290,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Queue, WithPolicy};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithPolicy;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Queue};
     ///
     /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> = Queue::new(NoLimit);
     /// let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
@@ -331,7 +353,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Added, Fixed, Instant, Plain, Queue, default_item_based};
+    /// use requeue_core::limiter::default_item_based;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut old: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -620,13 +645,14 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest
     /// level makes way, and is returned. O(log n).
     ///
-    /// For callers that cannot wait for room, in queues with [`Levels`](crate::Levels). Only a key
-    /// of a lower level than [`AddOptions::priority`] makes way: active keys, and keys that are
-    /// only delayed, stay. A failure record is dropped first, as by every add. The key that made
-    /// way takes its deadline with it, and can be [restored](Self::restore) elsewhere or later.
+    /// For callers that cannot wait for room, in queues with [`Levels`](crate::priority::Levels).
+    /// Only a key of a lower level than [`AddOptions::priority`] makes way: active keys, and keys
+    /// that are only delayed, stay. A failure record is dropped first, as by every add. The key
+    /// that made way takes its deadline with it, and can be [restored](Self::restore) elsewhere or
+    /// later.
     ///
-    /// With [`Groups`](crate::Groups), it is a key of the group whose turn comes last, and the keys
-    /// of groups that may not start a run stay.
+    /// With [`Groups`](crate::priority::Groups), it is a key of the group whose turn comes last,
+    /// and the keys of groups that may not start a run stay.
     ///
     /// # Errors
     ///
@@ -635,7 +661,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{AddOptions, Fixed, Instant, Levels, NoLimit, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Levels;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{AddOptions, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<2>> = Queue::new(NoLimit);

@@ -4,12 +4,12 @@ use core::hash::Hash;
 
 use crate::Instant;
 use crate::id::{Index, SlotId};
+use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::policy::KeepPolicy;
-use crate::priority::{KeyLevels, Priorities};
-use crate::storage::{Located, Phase, Slot, Slots, Storage};
+use crate::store::{Located, Phase, Slot, Slots, Storage};
 
 use super::{LOWEST, Meta, Queue, has_failed};
 

@@ -18,10 +18,10 @@ use crate::metrics::{Metrics, NoMetrics};
 use crate::policy::KeepPolicy;
 use crate::priority::Priorities;
 use crate::sleepers::Sleepers;
-#[cfg(feature = "alloc")]
-use crate::storage::Slots;
 use crate::storage::Storage;
-use crate::storage::fixed::{Fixed, FixedNodes, FixedSlots};
+#[cfg(feature = "alloc")]
+use crate::store::Slots;
+use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 
 #[cfg(feature = "alloc")]
 use super::Session;
@@ -40,7 +40,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::Queue;
     ///
     /// const QUEUE: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// assert_eq!(QUEUE.stats().max_keys, Some(8));
@@ -63,7 +66,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::Metrics;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// #[derive(Default)]
     /// struct Adds(u32);
@@ -154,7 +161,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
@@ -188,7 +198,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Makes room for `additional` more keys, so that adding them does not grow the queue. O(n).
     ///
     /// Makes no room for delays, whose memory grows when there are any. Does nothing with
-    /// [`Fixed`](crate::Fixed) storage.
+    /// [`Fixed`](crate::storage::Fixed) storage.
     ///
     /// # Panics
     ///
@@ -197,7 +207,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Growable, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Growable;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let listed = ["node-7", "node-8", "node-9"];
     /// let mut queue: Queue<&str, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
@@ -217,7 +230,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Reporter};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::Reporter;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 /// queue.at(Instant::EPOCH).add(17).unwrap();
@@ -268,8 +285,8 @@ mod growable {
     use crate::policy::{KeepPolicy, SideTable};
     use crate::priority::{Plain, Priorities};
     use crate::sleepers::Sleepers;
-    use crate::storage::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
-    use crate::storage::{Slots, Storage};
+    use crate::store::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
+    use crate::store::{Slots, Storage};
 
     use super::{Gate, Queue, Session, Watched};
 
@@ -279,7 +296,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Growable, Instant, Plain, Queue, default_controller};
+        /// use requeue_core::limiter::default_controller;
+        /// use requeue_core::priority::Plain;
+        /// use requeue_core::storage::Growable;
+        /// use requeue_core::{Instant, Queue};
         ///
         /// let mut queue: Queue<String, Plain, _, Growable> =
         ///     Queue::growable(default_controller());
@@ -303,7 +323,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Growable, Plain, Queue, default_item_based};
+        /// use requeue_core::limiter::default_item_based;
+        /// use requeue_core::priority::Plain;
+        /// use requeue_core::storage::Growable;
+        /// use requeue_core::Queue;
         ///
         /// // A cluster of 5,000 nodes is listed without growing the queue.
         /// let queue: Queue<u32, Plain, _, Growable> =
@@ -337,7 +360,11 @@ mod growable {
         ///
         /// ```
         /// use std::hash::{BuildHasherDefault, DefaultHasher};
-        /// use requeue_core::{Growable, Instant, NoLimit, NoMetrics, Plain, Queue};
+        /// use requeue_core::limiter::NoLimit;
+        /// use requeue_core::metrics::NoMetrics;
+        /// use requeue_core::priority::Plain;
+        /// use requeue_core::storage::Growable;
+        /// use requeue_core::{Instant, Queue};
         ///
         /// type Repeatable = BuildHasherDefault<DefaultHasher>;
         /// let mut queue: Queue<u32, Plain, NoLimit, Growable<Repeatable>> =
@@ -413,7 +440,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Action, Growable, Instant, Plain, Queue, default_item_based};
+        /// use requeue_core::limiter::default_item_based;
+        /// use requeue_core::priority::Plain;
+        /// use requeue_core::storage::Growable;
+        /// use requeue_core::{Action, Instant, Queue};
         ///
         /// let now = Instant::EPOCH;
         /// let mut queue: Queue<u32, Plain, _, Growable> = Queue::growable(default_item_based());
@@ -456,12 +486,15 @@ mod growable {
         /// them, until fewer keys are left than fit. With a limit of zero it takes no new key. If
         /// the limit is raised, a call that [waits for room](crate::binding::Shared) is woken.
         ///
-        /// [`Fixed`]: crate::Fixed
+        /// [`Fixed`]: crate::storage::Fixed
         ///
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::{Added, Growable, Instant, NoLimit, Plain, Queue, Rejected};
+        /// use requeue_core::limiter::NoLimit;
+        /// use requeue_core::priority::Plain;
+        /// use requeue_core::storage::Growable;
+        /// use requeue_core::{Added, Instant, Queue, Rejected};
         ///
         /// let now = Instant::EPOCH;
         /// let mut queue: Queue<&str, Plain, _, Growable> = Queue::growable(NoLimit);

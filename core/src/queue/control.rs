@@ -12,7 +12,7 @@ use crate::lists::grouped::{GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::outcome::KeyState;
 use crate::priority::Priorities;
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::store::{Located, Phase, Slots, Storage};
 use crate::work::Ticket;
 
 use super::policy::Gate;
@@ -34,7 +34,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// A node is deleted before a worker gets to it:
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -72,7 +75,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
@@ -109,7 +115,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// The database is away, so there is no use in starting runs:
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -131,7 +140,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::binding::{Getter, Wake};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -158,7 +170,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -205,7 +220,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -230,7 +249,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -255,7 +278,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -284,7 +311,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 }
 
-/// What concerns groups is for queues with [`Groups`](crate::Groups).
+/// What concerns groups is for queues with [`Groups`](crate::priority::Groups).
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
@@ -299,7 +326,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -333,7 +364,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -367,7 +402,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -393,7 +432,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =

@@ -7,11 +7,11 @@ use core::time::Duration;
 use crate::Instant;
 use crate::aging::{Age, Ages};
 use crate::id::SlotId;
+use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::priority::{KeyLevels, Priorities};
-use crate::storage::{Located, Slots, Storage};
+use crate::store::{Located, Slots, Storage};
 
 use super::{Place, Queue, Session};
 
@@ -192,11 +192,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
     /// Serves keys that have waited for longer than `after` before the younger keys of higher
-    /// levels, from now on; with `None`, none of them. For queues with [`Aging`](crate::Aging).
-    /// O(1).
+    /// levels, from now on; with `None`, none of them. For queues with
+    /// [`Aging`](crate::priority::Aging). O(1).
     ///
     /// With [`Duration::ZERO`], every key that became ready at an earlier time is older than that:
-    /// keys are handed out by age, whatever their levels. [`Aging`](crate::Aging) has an example.
+    /// keys are handed out by age, whatever their levels. [`Aging`](crate::priority::Aging) has an
+    /// example.
     pub fn age_after(&mut self, after: impl Into<Option<Duration>>)
     where
         P: Ages,

@@ -11,14 +11,14 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::id::{Index, SlotId};
+use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
 use crate::policy::{InSlots, KeepPolicy, Kept, Policy, SetPolicy};
-use crate::priority::{KeyLevels, Priorities};
-use crate::storage::fixed::Fixed;
-use crate::storage::{Phase, Slots, Storage};
+use crate::store::fixed::Fixed;
+use crate::store::{Phase, Slots, Storage};
 use crate::work::Ticket;
 
 use super::{Queue, Session, Watched, has_failed};
@@ -80,8 +80,8 @@ where
     I: Index,
     P: Priorities<FixedPolicy = InSlots>,
 {
-    /// Gives the queue a [`Policy`], also in a `static`. O(1). [`WithPolicy`](crate::WithPolicy)
-    /// has an example.
+    /// Gives the queue a [`Policy`], also in a `static`. O(1).
+    /// [`WithPolicy`](crate::priority::WithPolicy) has an example.
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.gate.obey(&policy);
@@ -102,7 +102,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithPolicy;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Policy, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -9,13 +9,13 @@ use crate::Instant;
 use crate::action::Action;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
+use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{AddedMany, Finished, Next, NotActive, Rejected};
-use crate::priority::{KeyLevels, Priorities};
 use crate::sleepers::Getter;
-use crate::storage::{Located, Slots, Storage};
+use crate::store::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
 
 use super::{Queue, Session, Watched};
@@ -33,7 +33,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     /// use requeue_core::binding::{Getter, Next, Wake};
     ///
     /// let now = Instant::EPOCH;
@@ -54,7 +57,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// because it looks again after every interrupt:
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Policy, Queue, WithPolicy};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithPolicy;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Instant, Policy, Queue};
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// // At most two runs a second.
@@ -97,7 +103,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -139,7 +148,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     /// use requeue_core::binding::{Getter, Next};
     ///
     /// let now = Instant::EPOCH;
@@ -179,7 +191,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Finished, Fixed, Instant, Plain, Queue, default_item_based};
+    /// use requeue_core::limiter::default_item_based;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Finished, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -204,7 +219,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, NotActive, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, NotActive, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -246,7 +264,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Action, Finished, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Finished, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -272,7 +293,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     /// use requeue_core::binding::{Getter, Wake};
     ///
     /// let now = Instant::EPOCH;
@@ -294,8 +318,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 
     /// Reports to the metrics how long the active keys have been running, and how long the first
     /// ready key has been ready. client-go does this every 500 ms, for the active keys. O(1),
-    /// however many keys there are: metrics with [`Times`](crate::Times) keep the sum of the
-    /// starts, and know the oldest run. O(levels) in a queue with priorities.
+    /// however many keys there are: metrics with [`Times`](crate::metrics::Times) keep the sum of
+    /// the starts, and know the oldest run. O(levels) in a queue with priorities.
     ///
     /// Reports nothing after shutdown.
     ///
@@ -303,7 +327,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Metrics, NoLimit, Plain, Queue, Times};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::{Metrics, Times};
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// #[derive(Default)]
     /// struct Longest(Duration);
@@ -346,7 +374,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// There is not room for every sensor:
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let mut refused = Vec::new();
@@ -379,7 +410,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Action, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Instant, Queue};
     /// use requeue_core::binding::Getter;
     ///
     /// let now = Instant::EPOCH;

@@ -28,7 +28,10 @@ use super::Queue;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Action, Fixed, Instant, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Instant, Queue};
 /// use requeue_core::binding::{Getter, Next, Wake};
 ///
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -66,7 +69,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Added, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Added, Instant, Queue};
     ///
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(Instant::EPOCH).add("node-7"), Ok(Added::Ready));

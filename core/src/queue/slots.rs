@@ -7,12 +7,12 @@ use core::time::Duration;
 use crate::Instant;
 use crate::aging::Age;
 use crate::id::SlotId;
+use crate::levels::{Naming, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Added, Rejected};
-use crate::priority::{Naming, Priorities};
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::store::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Meta, Place, Queue, has_failed};
 

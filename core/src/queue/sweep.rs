@@ -5,11 +5,11 @@ use core::hash::Hash;
 
 use crate::Instant;
 use crate::id::SlotId;
+use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::{Entry, KeyState};
-use crate::priority::{KeyLevels, Priorities};
-use crate::storage::{Located, Slots, Storage};
+use crate::store::{Located, Slots, Storage};
 
 use super::{Queue, Session};
 
@@ -88,7 +88,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue, Sweep};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -136,7 +139,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -173,7 +179,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue, Sweep};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u64, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -219,7 +228,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Sweep};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue, Sweep};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);

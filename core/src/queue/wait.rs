@@ -15,7 +15,7 @@ use crate::options::AddOptions;
 use crate::outcome::{Added, Next, Rejected, Scheduled, WaitError, Wake};
 use crate::priority::Priorities;
 use crate::sleepers::Getter;
-use crate::storage::{Located, Slots, Storage};
+use crate::store::{Located, Slots, Storage};
 
 use super::{Queue, Session};
 
@@ -125,7 +125,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
@@ -146,7 +149,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::binding::{Next, Wake};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -180,7 +186,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::binding::{Next, Wake};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -236,14 +245,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// is added otherwise meanwhile takes the place before it: the call waits again, and stays the
     /// first. A key that the queue holds needs no room.
     ///
-    /// A fixed queue may have room for keys of its [groups](crate::Groups), but for no other group.
-    /// Then every change that may bring room wakes every call.
+    /// A fixed queue may have room for keys of its [groups](crate::priority::Groups), but for no
+    /// other group. Then every change that may bring room wakes every call.
     ///
     /// # Examples
     ///
     /// ```
     /// use requeue_core::binding::{Adding, Getter, Next, Wake};
-    /// use requeue_core::{AddOptions, Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{AddOptions, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<1>> = Queue::new(NoLimit);
@@ -282,7 +294,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -11,7 +11,7 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Why;
 use crate::priority::Priorities;
-use crate::storage::{Located, Phase, Slots, Storage};
+use crate::store::{Located, Phase, Slots, Storage};
 
 use super::{Queue, Session};
 
@@ -55,7 +55,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Fixed, Instant, Plain, Queue, Why, default_item_based};
+    /// use requeue_core::limiter::default_item_based;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue, Why};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());

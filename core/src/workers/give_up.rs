@@ -17,8 +17,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// default. O(1).
     ///
     /// The count is the rate limiter's. With a limiter that keeps no record of a key
-    /// ([`NoLimit`](crate::NoLimit), a [`TokenBucket`](crate::TokenBucket) alone) it stays zero,
-    /// and a key is given up only if `retries` is zero too.
+    /// ([`NoLimit`](crate::limiter::NoLimit), a [`TokenBucket`](crate::limiter::TokenBucket) alone)
+    /// it stays zero, and a key is given up only if `retries` is zero too.
     ///
     /// # Examples
     ///

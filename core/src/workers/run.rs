@@ -239,7 +239,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// other hooks. Without observers the clock is not read for them. O(1) amortized.
     ///
     /// Adds have no event here, because producers do not pass through workers:
-    /// [`Metrics::added`](crate::Metrics::added) counts them.
+    /// [`Metrics::added`](crate::metrics::Metrics::added) counts them.
     ///
     /// An observer runs on the worker while the key is active. A panic in it is caught and ignored:
     /// the other observers and hooks are called all the same.

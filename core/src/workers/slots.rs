@@ -165,7 +165,10 @@ impl Worker {
     /// ```
     /// use core::time::Duration;
     /// use requeue_core::binding::{Clock, Getter, Next, Worker};
-    /// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// struct At(u64);
     /// impl Clock for At {

@@ -6,10 +6,11 @@
 use core::time::Duration;
 
 use requeue_core::binding::{Adding, Getter, Next, Wake, Work};
-use requeue_core::{
-    AddOptions, Aging, Finished, Fixed, GroupLimits, Groups, Growable, Instant, Levels, NoLimit,
-    NoMetrics, Plain, Queue, RandomState, Rejected, Sweep, default_item_based,
-};
+use requeue_core::limiter::{NoLimit, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::{Aging, Groups, Levels, Plain};
+use requeue_core::storage::{Fixed, Growable, RandomState};
+use requeue_core::{AddOptions, Finished, GroupLimits, Instant, Queue, Rejected, Sweep};
 
 mod odd;
 

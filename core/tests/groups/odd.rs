@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn one_group_too_many_hands_the_key_back() {
-    let mut queue: Queue<Key, Groups<u8, requeue_core::Plain, 2>, NoLimit, Fixed<8>> =
+    let mut queue: Queue<Key, Groups<u8, requeue_core::priority::Plain, 2>, NoLimit, Fixed<8>> =
         Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     queue.at(NOW).add((0, 0)).unwrap();
     queue

@@ -7,8 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+use requeue_core::Instant;
 use requeue_core::binding::*;
-use requeue_core::{DefaultItemBased, Fixed, Instant, NoMetrics, Plain, default_item_based};
+use requeue_core::limiter::{DefaultItemBased, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
 
 use crate::clock::Hand;
 use crate::lock::Single;

@@ -8,7 +8,10 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use requeue_core::binding::*;
-use requeue_core::{DefaultItemBased, Fixed, NoMetrics, Plain, default_item_based};
+use requeue_core::limiter::{DefaultItemBased, default_item_based};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
 
 use crate::call::{Bell, Key};
 use crate::clock::Hand;

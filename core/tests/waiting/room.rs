@@ -3,8 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
+use requeue_core::WaitError;
 use requeue_core::binding::*;
-use requeue_core::{Fixed, NoLimit, NoMetrics, Plain, WaitError};
+use requeue_core::limiter::NoLimit;
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
 
 use crate::call::{Call, Keys, add, add_after, queue, sleeping};
 use crate::clock::Hand;

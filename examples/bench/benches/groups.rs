@@ -10,7 +10,7 @@ use requeue_bench::peers::Fifo;
 use requeue_bench::port::Port;
 use requeue_bench::subject::{Locked, Subject, grouped, ours};
 use requeue_bench::workloads::{Scale, Steady, Workload};
-use requeue_core::{Groups, Plain};
+use requeue_core::priority::{Groups, Plain};
 
 type Fold = foldhash::fast::RandomState;
 

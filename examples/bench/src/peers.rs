@@ -12,7 +12,9 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
-use requeue_core::{Exponential, Growable, Instant, KeyedLimiter, default_item_based};
+use requeue_core::Instant;
+use requeue_core::limiter::{Exponential, KeyedLimiter, default_item_based};
+use requeue_core::storage::Growable;
 use tokio::runtime::Runtime;
 use tokio_util::time::DelayQueue;
 

@@ -4,9 +4,11 @@ use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
 use requeue_core::binding::Ticket;
-use requeue_core::{
-    Exponential, Groups, Growable, Instant, NoMetrics, Plain, Priorities, Queue, Reporter, Session,
-};
+use requeue_core::limiter::Exponential;
+use requeue_core::metrics::{NoMetrics, Reporter};
+use requeue_core::priority::{Groups, Plain, Priorities};
+use requeue_core::storage::Growable;
+use requeue_core::{Instant, Queue, Session};
 use requeue_std::{Guard, WorkQueue};
 
 use crate::port::Port;
@@ -38,7 +40,7 @@ pub use foldhash::fast::RandomState;
 /// An empty queue of ours.
 pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
     Queue::from_parts(
-        requeue_core::default_item_based(),
+        requeue_core::limiter::default_item_based(),
         NoMetrics,
         H::default(),
         0,
@@ -49,7 +51,7 @@ pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
 pub fn grouped<K: Eq + Hash, H: BuildHasher + Default>(
     group_of: fn(&K) -> u64,
 ) -> Queue<K, Groups<u64>, Exponential, Growable<H>> {
-    let limiter = requeue_core::default_item_based();
+    let limiter = requeue_core::limiter::default_item_based();
     Queue::growable_with_groups(limiter, NoMetrics, H::default(), 0, group_of)
 }
 
@@ -125,7 +127,7 @@ where
 impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Plain, H> {
     /// Without groups.
     pub fn plain() -> Self {
-        let limiter = requeue_core::default_item_based();
+        let limiter = requeue_core::limiter::default_item_based();
         let metrics = Reporter::default();
         Self::of(Queue::from_parts(limiter, metrics, H::default(), 0))
     }
@@ -134,7 +136,7 @@ impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Plain, H> {
 impl<K: Eq + Hash, H: BuildHasher + Default> Locked<K, Groups<u64>, H> {
     /// With groups: `group_of` computes the group of a key.
     pub fn grouped(group_of: fn(&K) -> u64) -> Self {
-        let limiter = requeue_core::default_item_based();
+        let limiter = requeue_core::limiter::default_item_based();
         let (metrics, hasher) = (Reporter::default(), H::default());
         Self::of(Queue::growable_with_groups(
             limiter, metrics, hasher, 0, group_of,

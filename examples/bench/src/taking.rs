@@ -1,9 +1,11 @@
 //! A worker alone with its queue, on each runtime: what a key costs through the lock, the guard and
 //! the layers of the adapter. Some key is always ready, so the worker never waits.
 
-use requeue_core::{
-    Action, Exponential, Growable, Instant, Plain, Queue, Reporter, default_item_based,
-};
+use requeue_core::limiter::{Exponential, default_item_based};
+use requeue_core::metrics::Reporter;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Instant, Queue};
 
 use crate::keys::Random;
 use crate::tasks::current_thread;

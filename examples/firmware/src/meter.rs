@@ -7,7 +7,7 @@ use core::pin::Pin;
 use core::time::Duration;
 
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_embassy::core::{Instant, binding};
+use requeue_embassy::{Instant, binding};
 
 use crate::{arch, println};
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::{CreationError, Histogram};
-use requeue::{Metrics, Times};
+use requeue::metrics::{Metrics, Times};
 
 use crate::mirror::locked;
 
@@ -80,7 +80,10 @@ impl Metrics for Figures {
 
 #[cfg(test)]
 mod tests {
-    use requeue::{Fixed, Instant, NoLimit, Plain, Queue};
+    use requeue::limiter::NoLimit;
+    use requeue::priority::Plain;
+    use requeue::storage::Fixed;
+    use requeue::{Instant, Queue};
 
     use super::*;
 

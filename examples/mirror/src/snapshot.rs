@@ -62,7 +62,7 @@ fn show(entry: &Entry<Key>, now: Instant) -> Option<((u8, Duration), String)> {
 mod tests {
     use std::path::Path;
 
-    use requeue::Timed;
+    use requeue::metrics::Timed;
     use requeue::std::{Action, ManualClock, WorkQueue};
 
     use super::*;

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use requeue::Instant;
+use requeue::priority::Groups;
 use requeue::tokio::{Action, Failure, WorkQueue, Workers};
-use requeue::{Groups, Instant};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, Notify};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use requeue::tokio::NamedMetrics;
-use requeue::{Metrics, Times};
+use requeue::metrics::{Metrics, Times};
+use requeue::tokio::metrics::NamedMetrics;
 
 /// The queue's metrics. Clones share the waits.
 pub(crate) struct Figures {

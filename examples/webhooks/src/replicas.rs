@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use requeue::Groups;
+use requeue::priority::Groups;
 use requeue::tokio::{Action, CancellationToken};
 use requeue_shards::{
     Engine, EngineError, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of,

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use requeue::tokio::{CancellationToken, DURATION_BUCKETS, NamedMetrics, WorkQueue};
+use requeue::tokio::metrics::{DURATION_BUCKETS, NamedMetrics};
+use requeue::tokio::{CancellationToken, WorkQueue};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};

@@ -21,7 +21,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue::{Exponential, GroupLimits, Instant, RateLimiter};
+use requeue::limiter::{Exponential, RateLimiter};
+use requeue::{GroupLimits, Instant};
 use tokio::sync::Notify;
 
 use crate::dispatch::Queue;

@@ -109,7 +109,7 @@ fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use requeue::Timed;
+    use requeue::metrics::Timed;
     use requeue::tokio::{Action, WorkQueue};
     use tokio::time::advance;
 

@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::rand_core::TryRng;
-use requeue_core::{
-    Attempt, Backoff, BackoffManager, BackoffUntil, ExponentialBackoffManager, Instant, NoJitter,
+use requeue_core::Instant;
+use requeue_core::backoff::rand_core::TryRng;
+use requeue_core::backoff::{
+    Attempt, Backoff, BackoffManager, BackoffUntil, ExponentialBackoffManager, NoJitter,
 };
 
 use crate::draw;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{
-    Exponential, FastSlow, Fixed, KeyedLimiter, RateLimiter, Storage, TokenBucket, WithMaxWait,
+use requeue_core::limiter::{
+    Exponential, FastSlow, KeyedLimiter, RateLimiter, TokenBucket, WithMaxWait,
 };
+use requeue_core::storage::{Fixed, Storage};
 use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 
 use crate::{draw, script};

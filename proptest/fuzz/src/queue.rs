@@ -1,7 +1,9 @@
 //! The queue beside the reference model.
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::{Aging, Fixed, Groups, Growable, Levels, NoMetrics, Plain, WithPolicy};
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy};
+use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::Figures;
 use requeue_proptest::histories::{Failure, Looks, Step, check};
 use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use rand_core::{Infallible, TryRng};
-use requeue_core::{
-    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, Instant, NoJitter, jitter,
+use requeue_core::Instant;
+use requeue_core::backoff::{
+    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, NoJitter, jitter,
 };
 use requeue_proptest::limiter::FloatBits;
 use serde::Deserialize;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use requeue_core::{Instant, RateLimiter};
+use requeue_core::Instant;
+use requeue_core::limiter::RateLimiter;
 use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
 use serde::Deserialize;
 

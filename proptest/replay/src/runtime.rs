@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use requeue_core::{Fixed, Growable, Levels, Plain};
+use requeue_core::priority::{Levels, Plain};
+use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::subject::{Direct, Embassy, Key, OnWorkQueue, Tasks, Threads};
 
 use crate::kind::Kind;

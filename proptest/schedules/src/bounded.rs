@@ -2,7 +2,11 @@
 
 use std::convert;
 
-use requeue_std::core::{Added, Fixed, NoLimit, Plain, Queue, Rejected, Reporter};
+use requeue_std::limiter::NoLimit;
+use requeue_std::metrics::Reporter;
+use requeue_std::priority::Plain;
+use requeue_std::storage::Fixed;
+use requeue_std::{Added, Queue, Rejected};
 use shuttle::future::block_on;
 
 use crate::cast::is_at_rest;
@@ -41,7 +45,7 @@ pub(crate) type Tasks = requeue_tokio::WorkQueue<u32, Plain, NoLimit, Fixed<2>>;
 fn queue() -> Queue<u32, Plain, NoLimit, Fixed<2>, Reporter> {
     let mut queue = Queue::with_metrics(NoLimit, Reporter::NONE);
     let _ = queue
-        .at(requeue_std::core::Instant::EPOCH)
+        .at(requeue_std::Instant::EPOCH)
         .add_many([1, 2], |_| {});
     queue
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_std::core::binding::{AsShared, Lock};
+use requeue_std::binding::{AsShared, Lock};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::{Receiver, Sender, channel};

@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use requeue_std::core::{Action, Leftover, Workers};
+use requeue_std::{Action, Leftover, Workers};
 use shuttle::thread::JoinHandle;
 
 use crate::cast::{SECOND, interrupt, is_at_rest, with};

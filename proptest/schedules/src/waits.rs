@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use requeue_std::QueueClock;
 use requeue_std::binding::{self, AsShared, Host, Lock};
-use requeue_std::core::{
-    Action, Batch, Drained, Exponential, Groups, Growable, Guard, Instant, KeyState, Leftover,
-    Plain, Policy, Priorities, Producer, Queue, RandomState, RateLimiter, Reporter, WaitError,
+use requeue_std::limiter::{Exponential, RateLimiter};
+use requeue_std::metrics::Reporter;
+use requeue_std::priority::{Groups, Plain, Priorities};
+use requeue_std::storage::{Growable, RandomState};
+use requeue_std::{
+    Action, Batch, Drained, Guard, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError,
     Workers,
 };
 use shuttle::future::block_on;

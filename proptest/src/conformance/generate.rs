@@ -18,7 +18,7 @@
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Fixed;
+/// use requeue_core::storage::Fixed;
 /// use requeue_proptest::subject::Direct;
 ///
 /// mod core_fixed {

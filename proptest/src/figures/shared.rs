@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue_core::{Metrics, Times};
+use requeue_core::metrics::{Metrics, Times};
 
 use super::Figures;
 

@@ -80,7 +80,8 @@ impl fmt::Display for Explored {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, Plain};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
 /// use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 /// use requeue_proptest::subject::{Direct, Setup};
 ///

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use requeue_core::{Added, Instant, Merge, RateLimiter, Rejected};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::{Added, Instant, Merge, Rejected};
 
 use super::{Model, is_after, remove};
 use crate::subject::{Key, Known, Left};

@@ -1,6 +1,7 @@
 //! Groups: whose turn it is, in lists.
 
-use requeue_core::{Instant, RateLimiter, TokenBucket, Why};
+use requeue_core::limiter::{RateLimiter, TokenBucket};
+use requeue_core::{Instant, Why};
 
 use super::{Model, is_after};
 use crate::subject::{Cap, GroupFigures, GroupOrder, Key, Rate, group_of};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::{Instant, RateLimiter, Rejected};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::{Instant, Rejected};
 
 use super::{Model, remove};
 use crate::limiter::AnyRecord;

@@ -4,7 +4,8 @@ use std::env;
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
-use requeue_core::{RateLimiter, Workers};
+use requeue_core::Workers;
+use requeue_core::limiter::RateLimiter;
 
 use super::World;
 use super::choices::{ChoiceRng, Choices, Fault, Terms};

@@ -63,7 +63,10 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Groups, Growable, NoLimit, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Growable;
+    /// use requeue_core::{GroupLimits, Queue};
     /// use requeue_proptest::simulation::Keys;
     ///
     /// type Tenants = Queue<(u8, u32), Groups<u8>, NoLimit, Growable>;

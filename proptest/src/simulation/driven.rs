@@ -5,10 +5,11 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake, Work};
-use requeue_core::{
-    Action, AddOptions, Finished, Instant, Leftover, Metrics, Priorities, Queue, RateLimiter,
-    Rejected, Scheduled, Storage,
-};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::metrics::Metrics;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
+use requeue_core::{Action, AddOptions, Finished, Instant, Leftover, Queue, Rejected, Scheduled};
 
 /// A queue that a [`Simulation`](super::Simulation) can drive: core's [`Queue`], whatever its
 /// storage, limiter and metrics, or one that wraps it.

@@ -10,7 +10,8 @@ use std::fmt::{self, Debug};
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::{Instant, RateLimiter, Workers};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::{Instant, Workers};
 
 use super::World;
 use super::choices::{Choices, Chosen, Point};
@@ -35,7 +36,8 @@ use crate::caught::guarded;
 /// ```
 /// use std::time::Duration;
 /// use requeue_proptest::proptest::prelude::*;
-/// use requeue_core::{Action, Exponential};
+/// use requeue_core::limiter::Exponential;
+/// use requeue_core::Action;
 /// use requeue_proptest::simulation::{
 ///     Breach, CallFailed, Context, Fault, Keys, Simulation, Stop, World,
 /// };

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::{Queue, RateLimiter, Workers, default_controller};
+use requeue_core::limiter::{RateLimiter, default_controller};
+use requeue_core::{Queue, Workers};
 
 use super::World;
 use super::driven::Driven;

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Session, Wake};
+use requeue_core::metrics::{Metrics, NoMetrics};
+use requeue_core::storage::{Fixed, Growable, Index, Storage};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Fixed, GroupState, Growable,
-    Index, Instant, Metrics, NoMetrics, NotActive, Rejected, Stats, Storage, Sweep, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, NotActive,
+    Rejected, Stats, Sweep, Why,
 };
 
 use super::groups::Keys;

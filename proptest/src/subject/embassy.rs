@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Shared, Timer, timeout_at};
-use requeue_core::{Action, Drained, Fixed, Plain, Priorities, Rejected};
+use requeue_core::priority::{Plain, Priorities};
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, Drained, Rejected};
 use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{WaitError, With, WorkQueue};

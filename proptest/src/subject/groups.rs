@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use requeue_core::{
-    Added, Aging, Fixed, GroupLimits, GroupState, Groups, Growable, Index, Instant, Levels,
-    Metrics, Plain, Policy, Priorities, Queue, RandomState, Rejected, Storage, TokenBucket,
-    WithPolicy,
-};
+use requeue_core::limiter::TokenBucket;
+use requeue_core::metrics::Metrics;
+use requeue_core::priority::{Aging, Groups, Levels, Plain, Priorities, WithPolicy};
+use requeue_core::storage::{Fixed, Growable, Index, RandomState, Storage};
+use requeue_core::{Added, GroupLimits, GroupState, Instant, Policy, Queue, Rejected};
 
 use super::Key;
 use super::direct::Access;

@@ -4,7 +4,10 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Shared, timeout_at};
-use requeue_core::{Action, Drained, Growable, Instant, Plain, Reporter};
+use requeue_core::metrics::Reporter;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Drained, Instant};
 use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;
 use tokio::runtime;

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Shared};
-use requeue_core::{Growable, Plain, Reporter};
+use requeue_core::metrics::Reporter;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
 use requeue_std::binding::ThreadHost;
 use requeue_std::{ManualClock, WorkQueue};
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 use requeue_core::binding::{
     Clock, FixedWaitList, Getter, Host, Lock, Machine, Next, Shared, State, Wake,
 };
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Priorities;
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NoMetrics, NotActive,
-    Priorities, Rejected, Stats, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NotActive, Rejected,
+    Stats, Why,
 };
 
 use super::direct::{Home, figures};

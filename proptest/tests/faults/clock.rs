@@ -14,10 +14,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
-use requeue_core::{
-    Action, DefaultController, Drained, Finished, Fixed, Growable, Guard, Instant, Metrics, Plain,
-    Queue, RandomState, Reporter, Storage, Times, default_controller,
-};
+use requeue_core::limiter::{DefaultController, default_controller};
+use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::priority::Plain;
+use requeue_core::storage::{Fixed, Growable, RandomState, Storage};
+use requeue_core::{Action, Drained, Finished, Guard, Instant, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;

@@ -7,7 +7,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Host, Shared, timeout_at};
-use requeue_core::{Action, Fixed, Guard, NoLimit, NoMetrics, Plain, Queue};
+use requeue_core::limiter::NoLimit;
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, Guard, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;

@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
-use requeue_core::{Fixed, Instant, NoLimit, NoMetrics, Plain, Queue, Rejected};
+use requeue_core::limiter::NoLimit;
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Instant, Queue, Rejected};
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{ManualClock, With};
 use requeue_proptest::rounds;

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Getter, Host, Next, Shared};
-use requeue_core::{Added, Fixed, Instant, NoMetrics, Plain, Queue, RateLimiter};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Added, Instant, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 

@@ -9,10 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Host, Shared};
-use requeue_core::{
-    Action, Drained, Growable, Instant, Metrics, Plain, Queue, RateLimiter, Reporter, Times,
-    Workers,
-};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Drained, Instant, Queue, Workers};
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};

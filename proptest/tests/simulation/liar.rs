@@ -5,10 +5,10 @@ use std::mem::{replace, take};
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
-use requeue_core::{
-    Action, AddOptions, Exponential, Finished, Growable, Instant, Leftover, Plain, Queue, Rejected,
-    Scheduled,
-};
+use requeue_core::limiter::Exponential;
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, AddOptions, Finished, Instant, Leftover, Queue, Rejected, Scheduled};
 use requeue_proptest::simulation::{Driven, Taken};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

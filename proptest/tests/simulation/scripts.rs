@@ -7,9 +7,10 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use requeue_core::{
-    Action, Added, Exponential, Fixed, Instant, NoLimit, Plain, Queue, Rejected, Workers,
-};
+use requeue_core::limiter::{Exponential, NoLimit};
+use requeue_core::priority::Plain;
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, Added, Instant, Queue, Rejected, Workers};
 use requeue_proptest::simulation::{
     Breach, CallFailed, Context, Fault, Keys, Property, Simulation, Stop, World,
 };

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
+use requeue_core::limiter::Exponential;
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Groups;
+use requeue_core::storage::{Growable, RandomState};
 use requeue_core::{
-    Action, AddOptions, Exponential, Finished, GroupLimits, Groups, Growable, Instant, Leftover,
-    NoMetrics, Queue, RandomState, Rejected, Scheduled,
+    Action, AddOptions, Finished, GroupLimits, Instant, Leftover, Queue, Rejected, Scheduled,
 };
 use requeue_proptest::simulation::{CallFailed, Context, Driven, Keys, Taken, World};
 

@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use requeue_core::binding::{Changes, Next, Slots, Wait, Worker};
-use requeue_core::{
-    Action, Failure, Instant, Priorities, RateLimiter, RunContext, Storage, Workers,
-};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
+use requeue_core::{Action, Failure, Instant, RunContext, Workers};
 
 use crate::queue::{Guard, Shared, WorkQueue};
 use crate::sync::{Mutex, Parker, thread};

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
+use requeue_std::backoff::{Backoff, BackoffUntil, NoJitter};
 use requeue_std::{ManualClock, QueueClock, Stop, backoff_until};
 
 use crate::{SECOND, unpark_this_thread};

@@ -3,9 +3,13 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::AsShared;
-use requeue_std::core::{Growable, Instant, NoLimit, Plain, Policy, Queue, Reporter};
+use requeue_std::binding::AsShared;
+use requeue_std::limiter::NoLimit;
+use requeue_std::metrics::Reporter;
+use requeue_std::priority::Plain;
+use requeue_std::storage::Growable;
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};
+use requeue_std::{Instant, Policy, Queue};
 use requeue_test_tools::in_time;
 
 use crate::SECOND;

@@ -18,8 +18,9 @@ use std::hash::Hash;
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::binding::AsShared;
-use requeue_std::core::{Plain, RateLimiter};
+use requeue_std::binding::AsShared;
+use requeue_std::limiter::RateLimiter;
+use requeue_std::priority::Plain;
 use requeue_std::{ManualClock, WorkQueue};
 
 type Keys = WorkQueue<u32>;

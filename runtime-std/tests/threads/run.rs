@@ -6,8 +6,8 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::Instant;
-use requeue_std::core::{Exponential, NoLimit};
+use requeue_std::Instant;
+use requeue_std::limiter::{Exponential, NoLimit};
 use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 

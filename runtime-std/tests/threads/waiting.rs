@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::core::{AddOptions, Added, Instant, Rejected};
 use requeue_std::{Action, Drained, ManualClock, WaitError, WorkQueue};
+use requeue_std::{AddOptions, Added, Instant, Rejected};
 use requeue_test_tools::in_time;
 
 /// A drain that has not ended in time.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use requeue_std::WorkQueue;
-use requeue_std::core::NoLimit;
+use requeue_std::limiter::NoLimit;
 
 fn main() {
     let (base, max) = (Duration::from_millis(1), Duration::from_secs(1));

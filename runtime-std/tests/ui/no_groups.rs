@@ -1,5 +1,5 @@
 use requeue_std::WorkQueue;
-use requeue_std::core::GroupLimits;
+use requeue_std::GroupLimits;
 
 fn main() {
     let queue: WorkQueue<&str> = WorkQueue::new();

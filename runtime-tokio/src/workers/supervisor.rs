@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 
 use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
-use requeue_core::{
-    Action, Failure, IntoAction, Leftover, Priorities, RateLimiter, RunContext, Storage, Workers,
-};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
+use requeue_core::{Action, Failure, IntoAction, Leftover, RunContext, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;

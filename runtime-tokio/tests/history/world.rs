@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use requeue_test_tools::{Ledger, Rng};
-use requeue_tokio::core::binding::AsShared;
-use requeue_tokio::core::{Exponential, Plain};
+use requeue_tokio::binding::AsShared;
+use requeue_tokio::limiter::Exponential;
+use requeue_tokio::priority::Plain;
 use requeue_tokio::{Action, Drained, Finished, Guard, WaitError, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 

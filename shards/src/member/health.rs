@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
 use requeue_tokio::binding::{Shared, TaskHost};
 use tokio::time::Instant;
 use tracing::{error, info, warn};

@@ -4,7 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_core::{Priorities, RateLimiter, RunContext, Storage};
+use requeue_core::RunContext;
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
 use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::{Action, AddOptions, CancellationToken, IntoAction, Workers};
 use tokio::time::Instant;

@@ -4,7 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use requeue_core::{Priorities, RateLimiter, Storage};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
 use requeue_tokio::binding::{Shared, TaskHost};
 use requeue_tokio::{AddOptions, Merge, Rejected};
 use tokio::sync::mpsc;

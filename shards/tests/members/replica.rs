@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_shards::{Builder, EngineError, Fence, Held, Member, Shards, Taken};
-use requeue_tokio::core::Levels;
+use requeue_tokio::priority::Levels;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

@@ -5,7 +5,7 @@ use crate::Instant;
 use crate::array::ConstDefault;
 use crate::id::SlotId;
 use crate::lists::Link;
-use crate::storage::{Phase, Slots};
+use crate::store::{Phase, Slots};
 
 use super::turns::GroupLinks;
 use super::{Backing, Group, GroupLimits, GroupedLists, Place};

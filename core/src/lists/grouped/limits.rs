@@ -11,7 +11,7 @@ use crate::array::{Array, ConstDefault};
 use crate::id::SlotId;
 use crate::limiter::{RateLimiter, TokenBucket};
 use crate::outcome::Why;
-use crate::storage::{Located, Slots};
+use crate::store::{Located, Slots};
 
 use super::{Backing, Group, GroupedLists, group_in};
 
@@ -82,7 +82,11 @@ impl GroupLimits {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Fixed, GroupLimits, Groups, Instant, NoLimit, NoMetrics, Queue};
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::metrics::NoMetrics;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =

@@ -4,7 +4,7 @@
 use crate::array::Array;
 use crate::id::{Index, SlotId};
 use crate::lists::{Link, Links};
-use crate::storage::Slots;
+use crate::store::Slots;
 
 use super::{Backing, GroupedLists, Level, group_in};
 

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Ticket};
-use requeue_core::{
-    Action, Exponential, Growable, Instant, Metrics, Plain, Queue, Reporter, Times,
-    default_item_based,
-};
+use requeue_core::limiter::{Exponential, default_item_based};
+use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::priority::Plain;
+use requeue_core::storage::Growable;
+use requeue_core::{Action, Instant, Queue};
 use requeue_std::{ManualClock, WorkQueue};
 
 use super::scenarios::{Ends, Reports};

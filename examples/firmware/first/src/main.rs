@@ -10,7 +10,9 @@ use embassy_executor::Spawner;
 use embassy_time::{Instant, Timer};
 use lm3s6965::interrupt;
 use panic_semihosting as _;
-use requeue_embassy::core::{Exponential, Policy, WithPolicy};
+use requeue_embassy::Policy;
+use requeue_embassy::limiter::Exponential;
+use requeue_embassy::priority::WithPolicy;
 use requeue_embassy::raw::CriticalSectionRawMutex;
 use requeue_embassy::{Action, EmbassyClock, Queue, Retries, RunContext, WorkQueue};
 

@@ -10,7 +10,7 @@ use panic_halt as _;
 // ANCHOR: app
 #[rtic::app(device = lm3s6965, dispatchers = [SSI0])]
 mod app {
-    use requeue_embassy::core::default_item_based;
+    use requeue_embassy::limiter::default_item_based;
     use requeue_embassy::raw::CriticalSectionRawMutex;
     use requeue_embassy::{Action, WorkQueue};
 

@@ -20,9 +20,10 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_time::{Instant, Timer};
 use heapless::Vec;
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_embassy::core::{
-    Exponential, GroupLimits, Groups, NoMetrics, Plain, default_item_based,
-};
+use requeue_embassy::GroupLimits;
+use requeue_embassy::limiter::{Exponential, default_item_based};
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::{Groups, Plain};
 use requeue_embassy::{Action, Drained, EmbassyClock, Queue, WorkQueue};
 use requeue_firmware::{board, end, executor, println};
 

@@ -13,10 +13,10 @@ use core::time::Duration;
 use critical_section::Mutex;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_core::binding::{Getter, Next, Work};
-use requeue_core::{
-    Action, DefaultItemBased, Fixed, Instant, Policy, Queue, Session, WithPolicy,
-    default_item_based,
-};
+use requeue_core::limiter::{DefaultItemBased, default_item_based};
+use requeue_core::priority::WithPolicy;
+use requeue_core::storage::Fixed;
+use requeue_core::{Action, Instant, Policy, Queue, Session};
 use requeue_firmware::{arch, board, end, handler, println};
 
 /// Room for eight keys. The sensors share a bus that allows 500 runs a second, one at a time.

@@ -10,7 +10,7 @@ use requeue_schedules::{
     Grouped, SECOND, Waits, finish, getters, holders, interrupt, is_at_rest, join, next, stopper,
     with,
 };
-use requeue_std::core::GroupLimits;
+use requeue_std::GroupLimits;
 use requeue_std::{Action, Drained, WaitError};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;

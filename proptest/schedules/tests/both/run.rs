@@ -6,7 +6,7 @@ use std::time::Duration;
 use requeue_schedules::{
     Ending, Ledger, SECOND, Waits, at_any_moment, join, stopper, uneven, with,
 };
-use requeue_std::core::binding::Lock;
+use requeue_std::binding::Lock;
 use requeue_std::{Concurrency, Drained};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Barrier;

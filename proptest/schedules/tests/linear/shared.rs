@@ -6,7 +6,10 @@ use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
 use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
 use requeue_schedules::Waits;
 use requeue_std::binding::{AsShared, Lock, timeout_at};
-use requeue_std::core::{Drained, Growable, Plain, Reporter, WaitError};
+use requeue_std::metrics::Reporter;
+use requeue_std::priority::Plain;
+use requeue_std::storage::Growable;
+use requeue_std::{Drained, WaitError};
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {

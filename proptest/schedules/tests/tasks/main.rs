@@ -12,7 +12,8 @@ mod run;
 
 use requeue_schedules::{Tasks, curious};
 use requeue_tokio::Guard;
-use requeue_tokio::core::{Exponential, Plain};
+use requeue_tokio::limiter::Exponential;
+use requeue_tokio::priority::Plain;
 use shuttle::future::{JoinHandle, block_on, spawn_local};
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
 

@@ -11,7 +11,8 @@ use requeue_schedules::{
     with,
 };
 use requeue_tokio::binding::{AsShared, Lock};
-use requeue_tokio::core::{Plain, RateLimiter};
+use requeue_tokio::limiter::RateLimiter;
+use requeue_tokio::priority::Plain;
 use requeue_tokio::{Action, CancellationToken, Drained, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::thread;

@@ -7,7 +7,10 @@ use std::task::{self, Context, Poll};
 use std::thread;
 
 use requeue_core::binding::{AsShared, Clock, Timer};
-use requeue_core::{Instant, NoLimit, NoMetrics, Plain, Queue};
+use requeue_core::limiter::NoLimit;
+use requeue_core::metrics::NoMetrics;
+use requeue_core::priority::Plain;
+use requeue_core::{Instant, Queue};
 use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_test_tools::in_time;

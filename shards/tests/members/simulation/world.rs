@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use requeue_shards::{EngineError, Held, Member, Memory, Shards, Taken, shard_of};
-use requeue_tokio::core::Levels;
+use requeue_tokio::priority::Levels;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

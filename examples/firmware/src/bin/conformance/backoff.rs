@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use requeue_embassy::core::rand_core::{Infallible, TryRng};
-use requeue_embassy::core::{
-    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, Instant, NoJitter, jitter,
+use requeue_embassy::Instant;
+use requeue_embassy::backoff::rand_core::{Infallible, TryRng};
+use requeue_embassy::backoff::{
+    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, NoJitter, jitter,
 };
 
 use crate::judge::Judge;

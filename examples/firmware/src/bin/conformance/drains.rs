@@ -4,7 +4,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::Poll;
 
-use requeue_embassy::core::Instant;
+use requeue_embassy::Instant;
 use requeue_embassy::{Drained, WaitError};
 
 use crate::judge::Judge;

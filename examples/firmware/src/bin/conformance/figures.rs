@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use requeue_embassy::core::{Metrics, Times};
+use requeue_embassy::metrics::{Metrics, Times};
 
 use crate::recording::Bytes;
 

@@ -4,9 +4,8 @@
 use core::time::Duration;
 
 use heapless::Vec;
-use requeue_embassy::core::{
-    Exponential, FastSlow, Instant, RateLimiter, TokenBucket, WithMaxWait,
-};
+use requeue_embassy::Instant;
+use requeue_embassy::limiter::{Exponential, FastSlow, RateLimiter, TokenBucket, WithMaxWait};
 
 use crate::judge::Judge;
 use crate::recording::Bytes;

@@ -8,8 +8,9 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::binding::{AsShared, Lock, Ticket};
-use requeue_embassy::core::{Finished, NotActive, Plain};
+use requeue_embassy::priority::Plain;
 use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
+use requeue_embassy::{Finished, NotActive};
 
 use crate::drains::Drains;
 use crate::figures::Figures;

@@ -9,9 +9,11 @@ use core::hint::black_box;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
-use requeue_embassy::core::{
-    Exponential, GroupLimits, Groups, Index, NoMetrics, Plain, default_item_based,
-};
+use requeue_embassy::GroupLimits;
+use requeue_embassy::limiter::{Exponential, default_item_based};
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::{Groups, Plain};
+use requeue_embassy::storage::Index;
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end, println};

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::WorkQueue;
-use requeue_embassy::core::default_item_based;
+use requeue_embassy::limiter::default_item_based;
 use requeue_firmware::meter::instructions;
 use requeue_firmware::{board, handler, println};
 

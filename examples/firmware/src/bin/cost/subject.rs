@@ -7,9 +7,10 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
-use requeue_embassy::core::{
-    Exponential, Fixed, Index, NoLimit, NoMetrics, Plain, default_item_based,
-};
+use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
+use requeue_embassy::storage::{Fixed, Index};
 use requeue_embassy::{Action, Queue, With, WorkQueue};
 pub use requeue_firmware::meter::Clock;
 use requeue_firmware::meter::{Row, instructions};

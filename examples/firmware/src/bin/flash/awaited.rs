@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::WorkQueue;
-use requeue_embassy::core::default_item_based;
+use requeue_embassy::limiter::default_item_based;
 use requeue_firmware::end;
 
 static KEYS: WorkQueue<CriticalSectionRawMutex, u16, 16> = WorkQueue::new(default_item_based());

@@ -7,8 +7,11 @@ use core::hint::black_box;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::core::binding::Clock;
-use requeue_embassy::core::{Exponential, Instant, NoMetrics, Plain, default_item_based};
+use requeue_embassy::Instant;
+use requeue_embassy::binding::Clock;
+use requeue_embassy::limiter::{Exponential, default_item_based};
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
 use requeue_embassy::{Queue, With, WorkQueue};
 use requeue_firmware::end;
 

@@ -11,7 +11,10 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
-use requeue_embassy::core::{Exponential, Index, NoMetrics, Plain, default_item_based};
+use requeue_embassy::limiter::{Exponential, default_item_based};
+use requeue_embassy::metrics::NoMetrics;
+use requeue_embassy::priority::Plain;
+use requeue_embassy::storage::Index;
 use requeue_embassy::{Guard, Queue, With, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end};

@@ -22,7 +22,8 @@ use embassy_executor::Spawner;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_time::{Instant, Timer};
 use portable_atomic::{AtomicU32, Ordering};
-use requeue_embassy::core::{Exponential, Plain, TokenBucket};
+use requeue_embassy::limiter::{Exponential, TokenBucket};
+use requeue_embassy::priority::Plain;
 use requeue_embassy::{Action, Drained, WorkQueue};
 use requeue_firmware::{alarm, board, end, executor, handler, println};
 

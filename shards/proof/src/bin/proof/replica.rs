@@ -123,9 +123,9 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
 /// Adds what changes at the source of truth.
 async fn watch<P, L, S>(store: Arc<Pool>, member: Member<String, Watched, P, L, S>)
 where
-    P: requeue_tokio::core::Priorities + 'static,
-    L: requeue_tokio::core::RateLimiter + 'static,
-    S: requeue_tokio::core::Storage + 'static,
+    P: requeue_tokio::priority::Priorities + 'static,
+    L: requeue_tokio::limiter::RateLimiter + 'static,
+    S: requeue_tokio::storage::Storage + 'static,
     requeue_tokio::binding::Shared<requeue_tokio::binding::TaskHost<String, P, L, S>>: Send + Sync,
 {
     let Ok(mut connection) = store.connect().await else {

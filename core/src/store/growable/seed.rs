@@ -10,21 +10,21 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "std")]
 use foldhash::SharedSeed;
-/// The default hasher of [`Growable`](crate::Growable): foldhash, seeded from addresses of the
-/// process. With the feature `std` it is seeded from the system's randomness.
+/// The default hasher of [`Growable`](crate::storage::Growable): foldhash, seeded from addresses of
+/// the process. With the feature `std` it is seeded from the system's randomness.
 #[cfg(not(feature = "std"))]
 pub use foldhash::fast::RandomState;
 #[cfg(feature = "std")]
 use foldhash::fast::{FoldHasher, SeedableRandomState};
 
-/// The default hasher of [`Growable`](crate::Growable): foldhash, seeded from the system's
+/// The default hasher of [`Growable`](crate::storage::Growable): foldhash, seeded from the system's
 /// randomness, once per process and again per queue.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::hash::BuildHasher;
-/// use requeue_core::RandomState;
+/// use requeue_core::storage::RandomState;
 ///
 /// let (one, other) = (RandomState::default(), RandomState::default());
 /// assert_eq!(one.hash_one("node-7"), one.clone().hash_one("node-7"));

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use requeue_core::rand_core::Rng;
-use requeue_core::{BackoffManager, BackoffUntil, Concurrency, Instant};
+use requeue_core::backoff::rand_core::Rng;
+use requeue_core::backoff::{BackoffManager, BackoffUntil};
+use requeue_core::{Concurrency, Instant};
 
 use crate::clock::QueueClock;
 use crate::sync::Parker;
@@ -16,7 +17,7 @@ use crate::sync::Parker;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_std::backoff::{Backoff, BackoffUntil, NoJitter};
 /// use requeue_std::{QueueClock, Stop, backoff_until};
 ///
 /// let stop = Stop::new();
@@ -101,7 +102,7 @@ impl fmt::Debug for Stop {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::core::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_std::backoff::{Backoff, BackoffUntil, NoJitter};
 /// use requeue_std::{QueueClock, Stop, backoff_until};
 ///
 /// let backoff = Backoff {

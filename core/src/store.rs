@@ -17,8 +17,8 @@ pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
 
-/// Where a queue keeps its keys: [`Fixed`](crate::Fixed) without an allocator, or `Growable` with
-/// one (feature `alloc`).
+/// Where a queue keeps its keys: [`Fixed`](crate::storage::Fixed) without an allocator, or
+/// `Growable` with one (feature `alloc`).
 ///
 /// The trait is sealed, because the queue's invariants depend on its implementations.
 ///
@@ -27,7 +27,10 @@ pub(crate) mod growable;
 /// A function that takes a queue with any storage:
 ///
 /// ```
-/// use requeue_core::{Fixed, Instant, NoLimit, Plain, Queue, Storage};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::{Fixed, Storage};
+/// use requeue_core::{Instant, Queue};
 ///
 /// fn add_all<S: Storage>(queue: &mut Queue<u16, Plain, NoLimit, S>, sensors: &[u16]) -> usize {
 ///     let keys = sensors.iter().copied();
@@ -44,7 +47,7 @@ pub trait Storage: sealed::Sealed {
 
     /// How many due keys one operation makes ready, unless
     /// [`limit_due_keys`](crate::Queue::limit_due_keys) says otherwise: 2 in
-    /// [`Fixed`](crate::Fixed), 8 in `Growable`.
+    /// [`Fixed`](crate::storage::Fixed), 8 in `Growable`.
     const DUE_KEYS_MAX: u8;
 
     #[doc(hidden)]

@@ -27,10 +27,10 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// # Hashing
 ///
-/// `H` hashes the keys. The default, [`RandomState`](crate::RandomState), is foldhash. With the
-/// feature `std`, which `requeue-std` and `requeue-tokio` turn on, its seed is the system's
-/// randomness, different in each process: keys that collide cannot be prepared in advance. Without
-/// it the seed is made of addresses, which repeat if the system does not randomise them.
+/// `H` hashes the keys. The default, [`RandomState`](crate::storage::RandomState), is foldhash.
+/// With the feature `std`, which `requeue-std` and `requeue-tokio` turn on, its seed is the
+/// system's randomness, different in each process: keys that collide cannot be prepared in advance.
+/// Without it the seed is made of addresses, which repeat if the system does not randomise them.
 ///
 /// A lookup is O(1) expected. Of n keys with the same hash it costs up to n comparisons, and to add
 /// all of them n²/2, each add under the lock. Foldhash does not protect against an attacker who can
@@ -40,7 +40,11 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// ```
 /// use std::hash::RandomState as SipHash;
-/// use requeue_core::{Growable, NoMetrics, Plain, Queue, default_controller};
+/// use requeue_core::limiter::default_controller;
+/// use requeue_core::metrics::NoMetrics;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Growable;
+/// use requeue_core::Queue;
 ///
 /// let hasher = SipHash::new();
 /// let queue: Queue<String, Plain, _, Growable<SipHash>> =
@@ -62,7 +66,10 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Exponential, Growable, Plain, Queue, default_item_based};
+/// use requeue_core::limiter::{Exponential, default_item_based};
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Growable;
+/// use requeue_core::Queue;
 ///
 /// let queue: Queue<String, Plain, Exponential, Growable> =
 ///     Queue::with_capacity(default_item_based(), 10_000);

@@ -5,7 +5,6 @@
 
 use core::fmt::Debug;
 
-use crate::Aging;
 use crate::aging::Age;
 use crate::array::{Array, ConstDefault};
 use crate::id::Index;
@@ -15,8 +14,9 @@ use crate::lists::growable::{GrowableLinks, GrowableLists};
 use crate::lists::leveled::LeveledLists;
 use crate::lists::{Link, Lists};
 use crate::policy::KeepPolicy;
+use crate::priority::Aging;
 #[cfg(doc)]
-use crate::{Groups, WithPolicy};
+use crate::priority::{Groups, WithPolicy};
 
 /// The order in which a queue serves its keys: the second parameter of its type.
 ///
@@ -28,15 +28,15 @@ use crate::{Groups, WithPolicy};
 /// | [`Groups<u32>`](Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
 /// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>` |
 ///
-/// Functions that take any queue name what they need: [`Grouped`](crate::Grouped) to call the
-/// methods for groups, [`Ages`](crate::Ages) to call `age_after`, and otherwise this trait. It is
-/// sealed. To call `run` they also need the bound that `run` shows, on threads
+/// Functions that take any queue name what they need: [`Grouped`](crate::priority::Grouped) to call
+/// the methods for groups, [`Ages`](crate::priority::Ages) to call `age_after`, and otherwise this
+/// trait. It is sealed. To call `run` they also need the bound that `run` shows, on threads
 /// `Shared<ThreadHost<K, P, L, S>>: Send + Sync` with both names from `requeue::std::binding`.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Levels, Plain, Priorities};
+/// use requeue_core::priority::{Levels, Plain, Priorities};
 ///
 /// assert_eq!(<Plain as Priorities>::LEVELS, 1);
 /// assert_eq!(<Levels<4> as Priorities>::LEVELS, 4);
@@ -75,7 +75,10 @@ pub trait Priorities: sealed::Sealed {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Fixed, NoLimit, Plain, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// // The default of a queue.
 /// let queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
@@ -90,7 +93,8 @@ pub struct Plain;
 /// The rules are those of controller-runtime's priority queue:
 ///
 /// - The highest level that has a ready key is served first, and within a level the key that became
-///   ready first. A busy level can starve the levels below it, unless keys [age](crate::Aging).
+///   ready first. A busy level can starve the levels below it, unless keys
+/// [age](crate::priority::Aging).
 /// - An add never lowers a key's level. An add that raises it moves the key to the end of the
 ///   higher level.
 /// - A delay has a level of its own: the key joins the end of that level when its deadline comes.
@@ -107,7 +111,10 @@ pub struct Plain;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{AddOptions, Fixed, Instant, Levels, NoLimit, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Levels;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{AddOptions, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -123,7 +130,10 @@ pub struct Plain;
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::{Fixed, Levels, NoLimit, Queue};
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Levels;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::Queue;
 ///
 /// let too_many: Queue<u16, Levels<33>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 /// ```

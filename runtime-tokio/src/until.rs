@@ -1,8 +1,8 @@
 //! Repeats work, with pauses.
 
+use requeue_core::backoff::rand_core::Rng;
+use requeue_core::backoff::{BackoffManager, BackoffUntil};
 use requeue_core::binding::{Clock, sleep_until};
-use requeue_core::rand_core::Rng;
-use requeue_core::{BackoffManager, BackoffUntil};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;
@@ -22,7 +22,7 @@ use crate::clock::TokioClock;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::core::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_tokio::backoff::{Backoff, BackoffUntil, NoJitter};
 /// use requeue_tokio::{CancellationToken, backoff_until};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -6,7 +6,7 @@ use core::mem;
 
 use hashbrown::HashTable;
 
-use crate::storage::Records;
+use crate::store::Records;
 
 /// Keys and their records, side by side in one hash table.
 #[doc(hidden)]
