@@ -63,7 +63,7 @@ pub trait Lists {
     fn has_seat(&self) -> bool {
         true
     }
-    /// The group of a key, if it would go with those of its keys that have failure records.
+    /// The group of a key, if only failure records keep it alive.
     fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
         let _ = id;
         None

@@ -43,7 +43,7 @@ pub trait Producer<K> {
     #[doc(alias = "Add")]
     fn add(&self, key: K) -> Result<Added, Rejected<K>>;
 
-    /// Adds a key after a delay. Of two delays the one that ends first counts. O(log n).
+    /// Adds a key after a delay. The earlier of two deadlines wins. O(log n).
     ///
     /// # Errors
     ///

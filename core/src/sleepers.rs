@@ -56,7 +56,7 @@ enum State {
     Asleep,
     /// Asleep until a deadline, as the timer owner of this generation.
     TimerOwner(u32),
-    /// Waits for room, which is no affair of the sleepers.
+    /// Waits for room: not tracked here.
     WantsRoom,
 }
 

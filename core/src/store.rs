@@ -160,7 +160,7 @@ pub trait Slots<K, N> {
         self.vacant_slot().or_else(|| self.new_slot())
     }
 
-    /// A slot that is there and vacant, and that one more key may have in any case.
+    /// A vacant slot, usable without a capacity check.
     fn vacant_slot(&self) -> Option<SlotId>;
 
     /// The slot that is filled next if there is none such, if one more key fits.

@@ -168,8 +168,8 @@ pub const MERGES: [Merge; 5] = [
 /// How long threads are waited for that should have answered, before it is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Does `steps` to a new `S` and to a model of it. In the end everything settles, and all who wait
-/// are sent home by a shutdown.
+/// Does `steps` to a new `S` and to a model of it. In the end everything settles, and a shutdown
+/// ends all waiting calls.
 ///
 /// # Errors
 ///

@@ -8,8 +8,7 @@ use crate::Instant;
 use crate::limiter::RateLimiter;
 use crate::time::nanos;
 
-/// Makes the delays of another limiter random, so that replicas whose retries are in step do not
-/// stay so.
+/// Makes the delays of another limiter random, so that replicas do not retry in lockstep.
 ///
 /// | | the delay, evenly distributed |
 /// |---|---|

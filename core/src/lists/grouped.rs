@@ -152,9 +152,9 @@ pub struct Group<B: Backing + ?Sized> {
     own: Option<Share>,
     /// The change of the common limits that it has seen.
     generation: u32,
-    /// It has a place among the rates,
+    /// Has a rate.
     has_rate: bool,
-    /// and that rate was set for it by name.
+    /// The rate is the group's own.
     owns_rate: bool,
     /// Its rate does not allow the next run now. It has a deadline while it has ready keys.
     is_resting: bool,

@@ -66,8 +66,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Adds a key after a delay. O(log n).
     ///
     /// As in client-go the delay is an add that happens later: it changes nothing for a key that is
-    /// ready or active until it is over, and an [`add`](Self::add) meanwhile does not end it. Of
-    /// two delays the one that ends first counts. A delay of zero is an add, and leaves a pending
+    /// ready or active until it is over, and an [`add`](Self::add) meanwhile does not end it. The
+    /// earlier of two deadlines wins. A delay of zero is an add, and leaves a pending
     /// delay as it is. [`Duration::MAX`] means never, and sets no timer: the queue holds the key,
     /// and returns it after shutdown.
     ///

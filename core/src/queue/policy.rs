@@ -259,8 +259,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.put_off(id, held).then_some(Added::Later)
     }
 
-    /// The same for a key whose run has ended. One that `waits` was dirty, and is ready once its
-    /// hold is over. A deadline that shutdown has stopped may be before a hold that is over, too.
+    /// Like `hold_back`, after a run. `waits` is true if the key was dirty: it is ready once its hold
+    /// ends. A deadline that shutdown has stopped may also be before a hold that has ended.
     pub(super) fn hold_after_run(&mut self, id: SlotId, waits: bool, now: Instant) {
         let mut held = self.held_until(id);
         if self.closed {
@@ -382,7 +382,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         policy.map_or(Instant::EPOCH, Policy::next_start)
     }
 
-    /// From when on the first ready key may be handed out, if it may not be at any time.
+    /// The earliest start of the first ready key. `None` if there is no rate.
     #[inline]
     pub(super) fn start_due(&self) -> Option<Instant> {
         if !S::Policy::<P>::EXISTS || !self.gate.has(Gate::PACES) {

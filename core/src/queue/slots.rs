@@ -127,8 +127,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Finds the slot of a key, or claims one, and lets it have at least so many failures. Returns
-    /// the key if there is no room.
+    /// Finds the slot of a key, or claims one, and raises its failure count to `failures` if it is
+    /// lower. Returns the key if there is no room.
     pub(super) fn slot_with_failures(
         &mut self,
         key: K,

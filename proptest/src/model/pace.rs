@@ -8,7 +8,7 @@ use super::Model;
 use crate::subject::Subject;
 
 impl Model {
-    /// From when on the first ready key may be handed out, if it may not be at any time.
+    /// The earliest start of the first ready key. `None` if there is no rate.
     pub(crate) fn start_due(&self) -> Option<Instant> {
         let start = self.policy.next_start();
         let may_start = match self.has_a_turn() {

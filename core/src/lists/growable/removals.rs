@@ -1,4 +1,4 @@
-//! Taking keys out of the middle of the ring, in a bounded number of steps.
+//! Removes keys from the middle of the ring in bounded time.
 //!
 //! The ring does not know where a slot is: a number that is taken out stays in it, and is *stale*.
 //! Getters must not pass stale numbers, however many there are in a row. So while there are any,
