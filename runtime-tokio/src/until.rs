@@ -2,7 +2,7 @@
 
 use requeue_core::backoff::rand_core::Rng;
 use requeue_core::backoff::{BackoffManager, BackoffUntil};
-use requeue_core::binding::{Clock, sleep_until};
+use requeue_core::binding::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TokioClock;
