@@ -94,7 +94,7 @@ pub struct Plain;
 ///
 /// - The highest level that has a ready key is served first, and within a level the key that became
 ///   ready first. A busy level can starve the levels below it, unless keys
-/// [age](crate::priority::Aging).
+///   [age](crate::priority::Aging).
 /// - An add never lowers a key's level. An add that raises it moves the key to the end of the
 ///   higher level.
 /// - A delay has a level of its own: the key joins the end of that level when its deadline comes.
