@@ -18,7 +18,7 @@ const ALARM: AddOptions = AddOptions {
 
 fn main() {
     let clock = ManualClock::new();
-    // Without `aging` a level that never runs empty starves those below it.
+    // A level that never runs empty starves those below it, unless keys age.
     let builder = WorkQueue::<&str>::builder().levels::<2>().aging();
     let queue = builder.clock(clock.clone()).build();
     queue.age_after(Duration::from_secs(60));

@@ -5,10 +5,10 @@ use std::hash::Hash;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use requeue::binding::ClientGo;
-use requeue::tokio::binding::Tasks;
-use requeue::tokio::{AddOptions, WorkQueue};
 use requeue::metrics::Reporter;
 use requeue::priority::Levels;
+use requeue::tokio::binding::Tasks;
+use requeue::tokio::{AddOptions, WorkQueue};
 use requeue::{Builder, Merge};
 
 /// The queue of a controller: references to objects, at two priority levels, [`LISTED`] below

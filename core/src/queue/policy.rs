@@ -259,8 +259,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.put_off(id, held).then_some(Added::Later)
     }
 
-    /// Like `hold_back`, after a run. `waits` is true if the key was dirty: it is ready once its hold
-    /// ends. A deadline that shutdown has stopped may also be before a hold that has ended.
+    /// Like `hold_back`, after a run. `waits` is true if the key was dirty: it is ready once its
+    /// hold ends. A deadline that shutdown has stopped may also be before a hold that has ended.
     pub(super) fn hold_after_run(&mut self, id: SlotId, waits: bool, now: Instant) {
         let mut held = self.held_until(id);
         if self.closed {
