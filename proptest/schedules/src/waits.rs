@@ -8,14 +8,13 @@ use std::task::{self, Context, Wake};
 use std::time::Duration;
 
 use requeue_std::QueueClock;
-use requeue_std::binding::{self, AsShared, Host, Lock};
+use requeue_std::binding::{self, AsShared, Batch, Guard, Host, Lock};
 use requeue_std::limiter::{Exponential, RateLimiter};
 use requeue_std::metrics::Reporter;
 use requeue_std::priority::{Groups, Plain, Priorities};
 use requeue_std::storage::{Growable, RandomState};
 use requeue_std::{
-    Action, Batch, Drained, Guard, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError,
-    Workers,
+    Action, Drained, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
 };
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
