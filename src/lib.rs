@@ -11,12 +11,12 @@
 pub use requeue_core::{backoff, binding, limiter, metrics, priority, storage};
 
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupLimits, GroupState,
-    Instant, IntoAction, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue, Rejected,
-    Retries, RunContext, Scheduled, Stats, WaitError, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
+    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue,
+    Rejected, Retries, RunContext, Scheduled, Stats, WaitError, Why,
 };
 #[cfg(any(feature = "std", feature = "tokio"))]
-pub use requeue_core::{Builder, Concurrency, DeadKeys, Failure, RunEvent, Workers};
+pub use requeue_core::{Builder, Concurrency, DeadKeys, RunEvent, Workers};
 
 /// The queue for threads: the crate `requeue-std`.
 ///

@@ -84,7 +84,7 @@ impl QueueClock {
     /// assert_eq!(queue.add_at("lease-3", due), Ok(Added::Delayed));
     /// assert_eq!(queue.clock().to_std(due), Some(lease_ends));
     /// ```
-    #[cfg(not(shuttle))]
+    #[cfg(not(shuttle))] // Its time is not std's.
     pub fn at(&self, instant: std::time::Instant) -> Instant {
         match &self.manual {
             None => Instant::EPOCH + instant.saturating_duration_since(self.epoch),
@@ -110,7 +110,7 @@ impl QueueClock {
     /// assert!(clock.to_std(clock.now()).unwrap() <= std::time::Instant::now());
     /// assert_eq!(clock.to_std(Instant::NEVER), None);
     /// ```
-    #[cfg(not(shuttle))]
+    #[cfg(not(shuttle))] // Its time is not std's.
     pub fn to_std(&self, instant: Instant) -> Option<std::time::Instant> {
         if instant.is_never() {
             return None;

@@ -180,15 +180,12 @@ where
             key,
             attempt: run.attempt,
             waited: run.waited,
-            deadline: run.deadline.and_then(|deadline| self.on_tokio(deadline)),
+            deadline: run
+                .deadline
+                .and_then(|deadline| self.queue.clock().to_tokio(deadline)),
             changed: run.priority >= CHANGED,
         };
         (self.reconcile)(object, context).await
-    }
-
-    /// The same moment on Tokio's clock.
-    fn on_tokio(&self, deadline: requeue::Instant) -> Option<Instant> {
-        Instant::now().checked_add(deadline.saturating_since(self.queue.now()))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Instructions are the same on every machine, with the compiler that `rust-toolchain.toml` names.
 //! Most bounds are a few per cent above the measured figure, because any change of core moves code.
-//! Of the aims on the Cortex-M3, only that of `AMONG` is missed.
+//! Of the aims on the Cortex-M3, which are for N = 64, only that of `AMONG` is missed.
 
 /// The most that a row of a table of an image may show, column by column.
 struct Bound {
