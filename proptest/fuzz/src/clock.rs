@@ -148,8 +148,22 @@ impl<P: Kind, S: Home> World<P, S> {
     /// A key is to run by then; at once if no time is named.
     fn owe(&mut self, key: Key, due: Option<Instant>) {
         match due.filter(|due| *due > self.now || due.is_never()) {
-            None => self.owed.entry(key).or_default().at_once = true,
+            None => {
+                self.owed.entry(key).or_default().at_once = true;
+                self.owe_hold(key);
+            }
             Some(due) => self.owe_later(key, due),
+        }
+    }
+
+    /// A clock that has gone back is before the end of holds that were over. If the key is ready,
+    /// an add waits for that end beside it, and the key runs once more.
+    fn owe_hold(&mut self, key: Key) {
+        if self.holds && self.now < self.latest {
+            let state = self.queue.at(self.now).state(&key);
+            if let Some(due) = state.and_then(|state| state.due) {
+                self.owe_later(key, due);
+            }
         }
     }
 
