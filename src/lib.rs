@@ -12,8 +12,8 @@ pub use requeue_core::{backoff, binding, limiter, metrics, priority, storage};
 
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
-    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue,
-    Rejected, Retries, RunContext, Scheduled, Stats, WaitError, Why,
+    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected,
+    Retries, RunContext, Scheduled, Stats, WaitError, Why,
 };
 #[cfg(any(feature = "std", feature = "tokio"))]
 pub use requeue_core::{Builder, Concurrency, DeadKeys, RunEvent, Workers};

@@ -766,24 +766,23 @@ macro_rules! queue_face {
         /// A worker that has the key's guard uses that. A guard whose run was ended by its key has
         /// no effect any more.
         ///
-        /// # Errors
-        ///
-        /// [`NotActive`](requeue_core::NotActive) if the key is not active: nothing changes.
+        /// Returns [`Finished::Stale`](requeue_core::Finished::Stale) if the key is not active:
+        /// nothing changes. client-go's `Done` does not tell.
         ///
         /// # Examples
         ///
         /// ```
         #[doc = $example]
-        #[doc = concat!("use ", $krate, "::{Finished, NotActive};")]
+        #[doc = concat!("use ", $krate, "::Finished;")]
         ///
         /// let _ = queue.add("node-7");
         /// let guard = queue.try_get().unwrap();
-        /// assert_eq!(queue.release_key("node-7"), Ok(()));
-        /// assert_eq!(queue.release_key("node-7"), Err(NotActive));
+        /// assert_eq!(queue.release_key("node-7"), Finished::Idle);
+        /// assert_eq!(queue.release_key("node-7"), Finished::Stale);
         /// assert_eq!(guard.release(), Finished::Stale, "the guard has nothing left to do");
         /// ```
         #[doc(alias = "Done")]
-        pub fn release_key<B>(&self, key: &B) -> Result<(), $crate::NotActive>
+        pub fn release_key<B>(&self, key: &B) -> $crate::Finished
         where
             $K: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,

@@ -79,8 +79,8 @@ pub use guard::Guard;
 pub use lists::grouped::{GroupLimits, GroupState};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, NotActive, Rejected, Scheduled,
-    Stats, WaitError, Why,
+    Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, Rejected, Scheduled, Stats,
+    WaitError, Why,
 };
 pub use policy::Policy;
 pub use producer::Producer;

@@ -276,8 +276,8 @@ pub enum Finished {
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
-    /// The run had ended before, by [`release_key`](crate::Session::release_key): nothing has
-    /// changed.
+    /// Nothing has changed: the run had ended before, or a key whose run
+    /// [`release_key`](crate::Session::release_key) should end is not active.
     Stale,
 }
 
@@ -288,37 +288,6 @@ impl Finished {
         if again { Self::Ready } else { Self::Idle }
     }
 }
-
-/// The key is not active. Nothing has changed.
-///
-/// # Examples
-///
-/// client-go's `Done` ignores this case. Here a run that is ended twice, or was never begun, is an
-/// error:
-///
-/// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, NotActive, Queue};
-///
-/// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
-/// let _ = queue.at(now).add("node-7");
-/// assert_eq!(queue.at(now).release_key(&"node-7"), Err(NotActive), "it is only ready");
-/// assert_eq!(queue.at(now).len(), 1);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct NotActive;
-
-impl fmt::Display for NotActive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the key is not active")
-    }
-}
-
-impl core::error::Error for NotActive {}
 
 /// Why a call that waits has no result.
 ///

@@ -63,7 +63,7 @@ pub struct Work<K> {
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let _ = queue.at(now).add("node-7");
 /// let first = queue.at(now).try_get().unwrap();
-/// queue.at(now).release_key(&"node-7").unwrap();
+/// queue.at(now).release_key(&"node-7");
 ///
 /// // The key is active again, but in another run: the old ticket cannot end that.
 /// let _ = queue.at(now).add("node-7");

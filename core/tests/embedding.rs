@@ -22,7 +22,7 @@ use requeue_core::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_core::metrics::{Metrics, NoMetrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{Action, Added, Instant, Rejected};
+use requeue_core::{Action, Added, Finished, Instant, Rejected};
 
 #[path = "common/lock.rs"]
 mod lock;
@@ -128,8 +128,8 @@ fn work_without_time<M: Metrics>(queue: &Counted<M>) {
         panic!("key 3 is ready");
     };
     assert!(matches!(look(&mut Wait::for_key(queue)), Look::Done(Ok(_))));
-    queue.release_key(&3).unwrap();
-    queue.release_key(&4).unwrap();
+    assert_eq!(queue.release_key(&3), Finished::Idle);
+    assert_eq!(queue.release_key(&4), Finished::Idle);
     let mut wait = Wait::for_key(queue);
     assert_eq!(look(&mut wait), Look::Sleep { until: None });
 }
@@ -305,7 +305,7 @@ fn runs_after_one_whose_drop_panics_are_ended_by_their_keys() {
     FUSE.set(0);
     assert!(!queue.contains(&keys[1]), "its run is over");
     assert_eq!(queue.stats().active, 1);
-    assert_eq!(queue.at(now).release_key(&keys[2]), Ok(()));
+    assert_eq!(queue.at(now).release_key(&keys[2]), Finished::Idle);
     assert_eq!(queue.stats().total, 0);
     queue.assert_valid();
 }

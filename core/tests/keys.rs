@@ -11,7 +11,7 @@ use requeue_core::limiter::{DefaultItemBased, KeyedLimiter, default_item_based};
 use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
-use requeue_core::{AddOptions, Added, Instant, Merge, NotActive, Producer, Rejected};
+use requeue_core::{AddOptions, Added, Finished, Instant, Merge, Producer, Rejected};
 
 #[path = "common/clock.rs"]
 mod clock;
@@ -84,9 +84,9 @@ fn string_keys_are_looked_up_by_str() {
     assert_eq!(queue.state("node-8"), None);
     assert_eq!((queue.failures("node-7"), queue.failures("node-8")), (1, 0));
     assert_eq!((queue.forget("node-7"), queue.forget("node-7")), (1, 0));
-    assert_eq!(queue.release_key("node-7"), Err(NotActive));
+    assert_eq!(queue.release_key("node-7"), Finished::Stale);
     let _ticket = queue.try_get().unwrap().into_ticket();
-    assert_eq!(queue.release_key("node-7"), Ok(()));
+    assert_eq!(queue.release_key("node-7"), Finished::Idle);
 }
 
 #[cfg(feature = "alloc")]

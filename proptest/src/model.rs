@@ -22,7 +22,7 @@ mod why;
 use std::fmt;
 use std::time::Duration;
 
-use requeue_core::{Added, Instant, NotActive, Policy, Rejected};
+use requeue_core::{Added, Instant, Policy, Rejected};
 
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -518,16 +518,6 @@ impl Model {
         self.settle();
         self.drop_passed_holds();
         again
-    }
-
-    fn done_by_name(&mut self, key: Key) -> Result<(), NotActive> {
-        if self.processing.contains(&key) || self.rules == Rules::ClientGo {
-            self.arrive_at(key);
-            self.end_run(key);
-            Ok(())
-        } else {
-            Err(NotActive)
-        }
     }
 
     fn know(&self, key: Key) -> Option<Known> {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, Instant, KeyState, Leftover,
-    NotActive, Rejected, Stats, Why,
+    Rejected, Stats, Why,
 };
 
 use crate::Figures;
@@ -221,7 +221,7 @@ pub trait Subject {
     fn leave(&mut self, getter: &mut Getter);
 
     /// Completes the run of a key by name.
-    fn release_key(&mut self, key: Key) -> Result<(), NotActive>;
+    fn release_key(&mut self, key: Key) -> Finished;
     /// Completes a run.
     fn release(&mut self, ticket: Ticket) -> Finished;
     /// Completes runs in order, and returns how many of them had ended before.

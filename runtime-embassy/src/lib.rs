@@ -26,8 +26,8 @@ pub use queue::{example, example_groups};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
-    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive, Policy, Producer, Queue,
-    Rejected, Retries, RunContext, Scheduled, Stats, WaitError, Why,
+    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected,
+    Retries, RunContext, Scheduled, Stats, WaitError, Why,
 };
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.

@@ -23,9 +23,8 @@ pub use queue::{Batch, Guard, WorkQueue};
 pub use queue::{example, example_groups};
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
-    Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, NotActive,
-    Policy, Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why,
-    Workers,
+    Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy,
+    Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
 };
 #[cfg(shuttle)]
 pub use sync::refuse_threads;

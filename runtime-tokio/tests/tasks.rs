@@ -289,7 +289,7 @@ async fn a_guard_ends_its_run_only_once() {
     let queue = queue();
     queue.add(1).unwrap();
     let guard = queue.get().await.unwrap();
-    queue.release_key(&1).unwrap();
+    assert_eq!(queue.release_key(&1), Finished::Idle);
     queue.add(1).unwrap();
     let second = queue.get().await.unwrap();
     drop(guard);
@@ -298,7 +298,7 @@ async fn a_guard_ends_its_run_only_once() {
         "a stale guard has no effect"
     );
     assert_eq!(second.release(), Finished::Idle);
-    assert!(queue.release_key(&1).is_err());
+    assert_eq!(queue.release_key(&1), Finished::Stale);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::outcome::{AddedMany, Finished, Next, NotActive, Rejected};
+use crate::outcome::{AddedMany, Finished, Next, Rejected};
 use crate::sleepers::Getter;
 use crate::store::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
@@ -212,9 +212,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Ends the run of a key, as client-go's `Done`: the key's failures stay as they are. O(1), one
     /// lookup.
     ///
-    /// # Errors
-    ///
-    /// [`NotActive`] if the key is not active: nothing changes.
+    /// Returns [`Finished::Stale`] if the key is not active: nothing changes. client-go's `Done`
+    /// does not tell.
     ///
     /// # Examples
     ///
@@ -222,17 +221,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, NotActive, Queue};
+    /// use requeue_core::{Finished, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add("node-7");
     /// let _work = queue.at(now).try_get();
-    /// assert_eq!(queue.at(now).release_key(&"node-7"), Ok(()));
-    /// assert_eq!(queue.at(now).release_key(&"node-7"), Err(NotActive));
+    /// assert_eq!(queue.at(now).release_key(&"node-7"), Finished::Idle);
+    /// assert_eq!(queue.at(now).release_key(&"node-7"), Finished::Stale);
     /// ```
     #[doc(alias = "Done")]
-    pub fn release_key<B>(&mut self, key: &B) -> Result<(), NotActive>
+    pub fn release_key<B>(&mut self, key: &B) -> Finished
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
@@ -240,10 +239,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         match self.queue.slots.locate(key) {
             Located::Found(id) if self.queue.is_active(id) => {
                 let run = self.queue.slots.slot(id).map_or(0, |slot| slot.run);
-                self.release(Ticket { id, run });
-                Ok(())
+                self.release(Ticket { id, run })
             }
-            _ => Err(NotActive),
+            _ => Finished::Stale,
         }
     }
 

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{Action, Added, AddedMany, Drained, Finished, NotActive, Rejected};
+use requeue_core::{Action, Added, AddedMany, Drained, Finished, Rejected};
 use requeue_proptest::subject::{
     Drain, Handed, Key, Known, Left, NumberedRun, Scheduled, Setup, Subject, Ticket,
 };
@@ -85,8 +85,6 @@ pub enum Response {
     Closed,
     /// The outcome of a run.
     Finished(Finished),
-    /// Whether the key was active.
-    Completed(Result<(), NotActive>),
     /// A number.
     Count(usize),
     /// What the queue knows of a key.
@@ -147,7 +145,7 @@ impl QueueSpec {
             Request::Len => Response::Count(model.len()),
             Request::State(key) => Response::State(model.state(key)),
             Request::ShuttingDown => Response::Flag(model.is_shutting_down()),
-            Request::DoneKey(key) => Response::Completed(model.release_key(key)),
+            Request::DoneKey(key) => Response::Finished(model.release_key(key)),
             Request::ShutDown => {
                 model.shut_down();
                 Response::Done

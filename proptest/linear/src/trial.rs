@@ -100,7 +100,7 @@ where
         Request::Len => Response::Count(queue.len()),
         Request::State(key) => Response::State(queue.state(&key).map(Known::from)),
         Request::ShuttingDown => Response::Flag(queue.is_shutting_down()),
-        Request::DoneKey(key) => Response::Completed(queue.release_key(&key)),
+        Request::DoneKey(key) => Response::Finished(queue.release_key(&key)),
         Request::ShutDown => {
             queue.shut_down();
             Response::Done

@@ -194,7 +194,7 @@ impl<S: Subject> Player<S> {
             Some(ticket) if self.uses_tickets && self.releases.is_multiple_of(2) => {
                 self.subject.release(ticket) != Finished::Stale
             }
-            _ => self.subject.release_key(key).is_ok(),
+            _ => self.subject.release_key(key) != Finished::Stale,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
-use requeue_core::{Action, Added, Drained, Finished, Instant, NotActive, Rejected};
+use requeue_core::{Action, Added, Drained, Finished, Instant, Rejected};
 
 use super::{Script, ms};
 use crate::subject::{Key, Left, Setup, Subject};
@@ -75,20 +75,24 @@ pub(crate) fn shut_down_interrupts_drain(script: &mut Script) {
 }
 
 pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
-    assert_eq!(script.subject.release_key(1), Err(NotActive), "unknown");
+    assert_eq!(script.subject.release_key(1), Finished::Stale, "unknown");
     script.add_after(2, 10, Added::Delayed);
-    assert_eq!(script.subject.release_key(2), Err(NotActive), "delayed");
+    assert_eq!(script.subject.release_key(2), Finished::Stale, "delayed");
     script.add(1, Added::Ready);
     script.get(1);
     script.done(1);
-    assert_eq!(script.subject.release_key(1), Err(NotActive), "done before");
+    assert_eq!(
+        script.subject.release_key(1),
+        Finished::Stale,
+        "done before"
+    );
     script.advance(10);
     script.get(2);
 }
 
 pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice(script: &mut Script) {
     script.add(1, Added::Ready);
-    assert_eq!(script.subject.release_key(1), Err(NotActive));
+    assert_eq!(script.subject.release_key(1), Finished::Stale);
     script.len(1);
     script.get(1);
     script.nothing_to_get();

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected, Stats,
-    Why,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, Rejected, Stats, Why,
 };
 
 use crate::Figures;
@@ -146,7 +145,7 @@ impl Subject for Recorder {
         debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
         debug: next(ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
         nothing: leave(getter: &mut Getter);
-        debug: release_key(key: Key) -> Result<(), NotActive>;
+        debug: release_key(key: Key) -> Finished;
         debug: release(ticket: Ticket) -> Finished;
         debug: finish_many(tickets: Vec<Ticket>, how: Action) -> usize;
         debug: finish(ticket: Ticket, how: Action) -> Finished;

@@ -1,5 +1,5 @@
 use requeue_core::binding::Getter;
-use requeue_core::{Action, Added, Finished, NotActive};
+use requeue_core::{Action, Added, Finished};
 
 use super::Script;
 use crate::subject::Subject;
@@ -8,7 +8,7 @@ pub(crate) fn a_run_is_completed_once(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     script.done(1);
-    assert_eq!(script.subject.release_key(1), Err(NotActive));
+    assert_eq!(script.subject.release_key(1), Finished::Stale);
     let retried = script.subject.finish(ticket, Action::Retry);
     assert_eq!(retried, Finished::Stale);
     script.subject.assert_valid();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Action, AddOptions, Finished, Rejected};
 
-use super::{Model, Waiting, remove};
+use super::{Model, Rules, Waiting, remove};
 use crate::subject::{Displaced, Key, Left, NumberedRun};
 
 impl Model {
@@ -18,7 +18,19 @@ impl Model {
         if !self.is_current(ticket) {
             return Finished::Stale;
         }
-        let key = ticket.key;
+        self.complete(ticket.key, action)
+    }
+
+    /// The same, by name. Only client-go takes any key for active.
+    pub(super) fn complete_by_name(&mut self, key: Key) -> Finished {
+        if self.processing.contains(&key) || self.rules == Rules::ClientGo {
+            self.complete(key, Action::Release)
+        } else {
+            Finished::Stale
+        }
+    }
+
+    fn complete(&mut self, key: Key, action: Action) -> Finished {
         self.arrive_at(key);
         let delay = match action {
             Action::Success | Action::GiveUp => {

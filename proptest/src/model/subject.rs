@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, NotActive, Rejected, Stats,
-    Why,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, Rejected, Stats, Why,
 };
 
 use super::{Model, Rules};
@@ -191,8 +190,8 @@ impl Subject for Model {
 
     fn leave(&mut self, _: &mut Getter) {}
 
-    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
-        self.done_by_name(key)
+    fn release_key(&mut self, key: Key) -> Finished {
+        self.complete_by_name(key)
     }
 
     fn release(&mut self, ticket: Ticket) -> Finished {

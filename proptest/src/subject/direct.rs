@@ -6,8 +6,8 @@ use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::metrics::{Metrics, NoMetrics};
 use requeue_core::storage::{Fixed, Growable, Index, Storage};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, NotActive,
-    Rejected, Stats, Sweep, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, Rejected,
+    Stats, Sweep, Why,
 };
 
 use super::groups::Keys;
@@ -405,7 +405,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
         self.obey(());
     }
 
-    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
+    fn release_key(&mut self, key: Key) -> Finished {
         let now = self.any_time();
         let value = self.queue.at(now).release_key(&key);
         self.obey(value)

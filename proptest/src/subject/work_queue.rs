@@ -11,8 +11,7 @@ use requeue_core::binding::{
 use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Priorities;
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, NotActive, Rejected,
-    Stats, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, Rejected, Stats, Why,
 };
 
 use super::direct::{Home, figures};
@@ -315,7 +314,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().with(|session| session.leave(getter));
     }
 
-    fn release_key(&mut self, key: Key) -> Result<(), NotActive> {
+    fn release_key(&mut self, key: Key) -> Finished {
         self.queue().release_key(&key)
     }
 

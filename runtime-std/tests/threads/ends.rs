@@ -11,7 +11,7 @@ fn a_guard_ends_its_run_only_once() {
     let (queue, _) = queue();
     queue.add(1).unwrap();
     let guard = queue.get().unwrap();
-    queue.release_key(&1).unwrap();
+    assert_eq!(queue.release_key(&1), Finished::Idle);
     queue.add(1).unwrap();
     let second = queue.get().unwrap();
     drop(guard);
@@ -20,7 +20,7 @@ fn a_guard_ends_its_run_only_once() {
         "a stale guard has no effect"
     );
     assert_eq!(second.release(), Finished::Idle);
-    assert!(queue.release_key(&1).is_err());
+    assert_eq!(queue.release_key(&1), Finished::Stale);
 }
 
 #[test]

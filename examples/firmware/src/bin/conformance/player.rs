@@ -7,10 +7,10 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
+use requeue_embassy::Finished;
 use requeue_embassy::binding::{AsShared, Lock, Ticket};
 use requeue_embassy::priority::Plain;
 use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
-use requeue_embassy::{Finished, NotActive};
 
 use crate::drains::Drains;
 use crate::figures::Figures;
@@ -149,7 +149,7 @@ impl<'p, 'c> Player<'p, 'c> {
                 self.expect("done", done, true);
             }
             Operation::DoneIdle(key) => {
-                self.expect("done", queue.release_key(&key), Err(NotActive))
+                self.expect("done", queue.release_key(&key), Finished::Stale)
             }
             Operation::Forget(key) => {
                 queue.forget(&key);
@@ -223,7 +223,7 @@ impl<'p, 'c> Player<'p, 'c> {
             Some(ticket) if !self.turn.is_multiple_of(3) => {
                 self.queue.as_shared().finish(ticket, Action::Release) != Finished::Stale
             }
-            _ => self.queue.release_key(&key).is_ok(),
+            _ => self.queue.release_key(&key) != Finished::Stale,
         }
     }
 
