@@ -11,15 +11,11 @@ pub(crate) mod until;
 
 use core::time::Duration;
 
-use rand_core::Rng;
-
 use crate::time::{duration_from_nanos, nanos};
 
 #[doc(no_inline)]
-pub use rand_core;
-
 pub use attempts::{Attempt, Attempts};
-pub use jitter::{NoJitter, jitter};
+pub use jitter::{jitter, no_jitter};
 pub use manager::{BackoffManager, DelayWithReset, ExponentialBackoffManager};
 pub use until::BackoffUntil;
 
@@ -42,7 +38,7 @@ pub use until::BackoffUntil;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, NoJitter};
+/// use requeue_core::backoff::{Backoff, no_jitter};
 ///
 /// let mut backoff = Backoff {
 ///     duration: Duration::from_millis(10),
@@ -50,7 +46,7 @@ pub use until::BackoffUntil;
 ///     steps: 4,
 ///     ..Backoff::default()
 /// };
-/// let mut step = || backoff.step(&mut NoJitter).as_millis();
+/// let mut step = || backoff.step(&mut no_jitter).as_millis();
 /// assert_eq!([step(), step(), step(), step()], [10, 30, 90, 270]);
 /// // The steps are used up: the pause no longer grows.
 /// assert_eq!([step(), step()], [810, 810]);
@@ -79,8 +75,8 @@ pub struct Backoff {
 impl Backoff {
     /// Returns the pause to make now, and moves on to the next one.
     ///
-    /// `rng` is used only if [`jitter`](Backoff::jitter) is positive. Without jitter pass
-    /// [`NoJitter`].
+    /// `rng` returns 64 random bits. It is called only if [`jitter`](Backoff::jitter) is positive.
+    /// Without jitter pass [`no_jitter`].
     ///
     /// # Cost
     ///
@@ -90,18 +86,18 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::backoff::{Backoff, NoJitter};
+    /// use requeue_core::backoff::{Backoff, no_jitter};
     ///
     /// let second = Duration::from_secs(1);
     /// let mut backoff =
     ///     Backoff { duration: second, factor: 2.0, jitter: 0.0, steps: 9, cap: second * 3 };
-    /// let mut step = || backoff.step(&mut NoJitter).as_secs();
+    /// let mut step = || backoff.step(&mut no_jitter).as_secs();
     /// assert_eq!([step(), step(), step()], [1, 2, 3]);
     /// // Hitting the cap has used up the steps.
     /// assert_eq!(backoff.steps, 0);
     /// ```
     #[must_use = "the backoff has moved on: this pause is not returned again"]
-    pub fn step<R: Rng + ?Sized>(&mut self, rng: &mut R) -> Duration {
+    pub fn step<R: FnMut() -> u64 + ?Sized>(&mut self, rng: &mut R) -> Duration {
         let duration = self.duration;
         if self.steps > 0 {
             self.steps -= 1;
@@ -161,7 +157,7 @@ mod tests {
 
     /// The pauses of `backoff`, in nanoseconds, and what is left of it.
     fn steps<const N: usize>(mut backoff: Backoff) -> ([u64; N], Backoff) {
-        let pauses = core::array::from_fn(|_| nanos(backoff.step(&mut NoJitter)));
+        let pauses = core::array::from_fn(|_| nanos(backoff.step(&mut no_jitter)));
         (pauses, backoff)
     }
 
@@ -250,9 +246,9 @@ mod tests {
             ..Backoff::default()
         };
         let mut never = backoff;
-        let _ = never.step(&mut NoJitter);
-        assert_eq!(never.step(&mut NoJitter), Duration::MAX);
-        assert_eq!(never.step(&mut NoJitter), Duration::MAX);
+        let _ = never.step(&mut no_jitter);
+        assert_eq!(never.step(&mut no_jitter), Duration::MAX);
+        assert_eq!(never.step(&mut no_jitter), Duration::MAX);
 
         for factor in [-1.0, f64::NAN, f64::NEG_INFINITY, f64::MIN_POSITIVE] {
             let (pauses, _) = steps(Backoff { factor, ..backoff });
@@ -281,7 +277,7 @@ mod tests {
             steps: 3,
             ..Backoff::default()
         };
-        let mut rng = jitter::tests::Constant(1 << 63);
+        let mut rng = || 1 << 63;
         assert_eq!(backoff.step(&mut rng), Duration::from_millis(1250));
         assert_eq!(backoff.step(&mut rng), Duration::from_millis(2500));
         assert_eq!(backoff.duration, SECOND * 4);
@@ -291,7 +287,7 @@ mod tests {
 
     #[test]
     fn without_jitter_nothing_is_drawn() {
-        let mut rng = jitter::tests::Constant(u64::MAX);
+        let mut rng = || u64::MAX;
         for jitter in [0.0, -1.0, f64::NAN] {
             let mut backoff = Backoff {
                 duration: SECOND,

@@ -12,8 +12,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use requeue::backoff::jitter;
 use requeue::tokio::{Action, WorkQueue};
 use tokio::time::{Instant, sleep};
@@ -33,7 +33,7 @@ async fn main() {
         async move {
             println!("{node} after {} s", begin.elapsed().as_secs());
             let mut rng = rng.lock().unwrap_or_else(PoisonError::into_inner);
-            let pause = jitter(PERIOD, 0.2, &mut *rng);
+            let pause = jitter(PERIOD, 0.2, &mut || rng.next_u64());
             Action::RequeueAfter(pause)
         }
     });

@@ -13,7 +13,7 @@ use std::time::Duration;
 use embassy_sync::signal::Signal;
 use embassy_time::MockDriver;
 use requeue_embassy::Instant;
-use requeue_embassy::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_embassy::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_embassy::binding::{AsShared, timeout_at};
 use requeue_embassy::limiter::NoLimit;
 use requeue_embassy::metrics::{Metrics, Times};
@@ -229,7 +229,7 @@ fn a_loop_pauses_as_its_backoff_says_and_stops_in_the_middle_of_a_pause() {
     let stop: Signal<CriticalSectionRawMutex, ()> = Signal::new();
     let runs = std::cell::RefCell::new(Vec::new());
     let mut poller = by_hand(backoff_until(
-        BackoffUntil::sliding(backoff, NoJitter),
+        BackoffUntil::sliding(backoff, no_jitter),
         &EmbassyClock,
         stop.wait(),
         async || runs.borrow_mut().push(EmbassyClock.now()),
@@ -255,7 +255,7 @@ fn a_loop_that_is_stopped_before_it_begins_does_nothing() {
     let _time = alone();
     let mut runs = 0;
     let stopped = std::future::ready(());
-    let backoff = BackoffUntil::sliding(Backoff::default(), NoJitter);
+    let backoff = BackoffUntil::sliding(Backoff::default(), no_jitter);
     by_hand(backoff_until(backoff, &EmbassyClock, stopped, async || {
         runs += 1;
     }))
@@ -269,7 +269,7 @@ fn a_loop_that_is_dropped_ends_within_its_run() {
     let never = std::future::pending::<()>;
     let mut begun = 0;
     {
-        let backoff = BackoffUntil::sliding(Backoff::default(), NoJitter);
+        let backoff = BackoffUntil::sliding(Backoff::default(), no_jitter);
         let work = async || {
             begun += 1;
             std::future::pending::<()>().await;

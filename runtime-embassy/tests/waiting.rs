@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use requeue_embassy::Instant;
-use requeue_embassy::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_embassy::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_embassy::binding::{AsShared, timeout_at};
 use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_embassy::metrics::NoMetrics;
@@ -584,7 +584,7 @@ fn a_clock_that_moves_wakes_loops_that_pause() {
     };
     let runs = Cell::new(0);
     let mut poller = by_hand(backoff_until(
-        BackoffUntil::sliding(hourly, NoJitter),
+        BackoffUntil::sliding(hourly, no_jitter),
         &clock,
         std::future::pending::<()>(),
         async || runs.set(runs.get() + 1),

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use requeue_core::backoff::rand_core::Rng;
 use requeue_core::backoff::{BackoffManager, BackoffUntil};
 use requeue_core::{Concurrency, Instant};
 
@@ -17,12 +16,12 @@ use crate::sync::Parker;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::backoff::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_std::backoff::{Backoff, BackoffUntil, no_jitter};
 /// use requeue_std::{QueueClock, Stop, backoff_until};
 ///
 /// let stop = Stop::new();
 /// let hourly = Backoff { duration: Duration::from_secs(3600), ..Backoff::default() };
-/// let backoff = BackoffUntil::sliding(hourly, NoJitter);
+/// let backoff = BackoffUntil::sliding(hourly, no_jitter);
 /// let poller = std::thread::spawn({
 ///     let stop = stop.clone();
 ///     move || backoff_until(backoff, QueueClock::new(), &stop, || { /* poll sensor 17 */ })
@@ -102,7 +101,7 @@ impl fmt::Debug for Stop {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::backoff::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_std::backoff::{Backoff, BackoffUntil, no_jitter};
 /// use requeue_std::{QueueClock, Stop, backoff_until};
 ///
 /// let backoff = Backoff {
@@ -113,7 +112,7 @@ impl fmt::Debug for Stop {
 /// };
 /// let stop = Stop::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), QueueClock::new(), &stop, || {
+/// backoff_until(BackoffUntil::sliding(backoff, no_jitter), QueueClock::new(), &stop, || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.stop();
@@ -121,7 +120,7 @@ impl fmt::Debug for Stop {
 /// });
 /// assert_eq!(runs, 3);
 /// ```
-pub fn backoff_until<M: BackoffManager, R: Rng>(
+pub fn backoff_until<M: BackoffManager, R: FnMut() -> u64>(
     mut backoff: BackoffUntil<M, R>,
     clock: impl Into<QueueClock>,
     stop: &Stop,

@@ -1,6 +1,5 @@
 //! Repeats work, with pauses.
 
-use requeue_core::backoff::rand_core::Rng;
 use requeue_core::backoff::{BackoffManager, BackoffUntil};
 use requeue_core::binding::sleep_until;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +21,7 @@ use crate::clock::TokioClock;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::backoff::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_tokio::backoff::{Backoff, BackoffUntil, no_jitter};
 /// use requeue_tokio::{CancellationToken, backoff_until};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -35,7 +34,7 @@ use crate::clock::TokioClock;
 /// };
 /// let stop = CancellationToken::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, NoJitter), stop.clone(), || {
+/// backoff_until(BackoffUntil::sliding(backoff, no_jitter), stop.clone(), || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.cancel();
@@ -46,7 +45,7 @@ use crate::clock::TokioClock;
 /// assert_eq!(runs, 3);
 /// # }
 /// ```
-pub async fn backoff_until<M: BackoffManager, R: Rng, W: Future<Output = ()>>(
+pub async fn backoff_until<M: BackoffManager, R: FnMut() -> u64, W: Future<Output = ()>>(
     mut backoff: BackoffUntil<M, R>,
     stop: CancellationToken,
     mut work: impl FnMut() -> W,

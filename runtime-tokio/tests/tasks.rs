@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures_core::Stream;
 use requeue_test_tools::by_hand;
 use requeue_tokio::Rejected;
-use requeue_tokio::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_tokio::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_tokio::binding::AsShared;
 use requeue_tokio::{
     Action, Added, Batch, CancellationToken, Drained, Finished, Guard, Guards, WaitError,
@@ -420,7 +420,7 @@ async fn backoff_until_runs_at_the_times_of_its_backoff() {
         ..Backoff::default()
     };
     let start = Instant::now();
-    let backoff = BackoffUntil::sliding(backoff, NoJitter);
+    let backoff = BackoffUntil::sliding(backoff, no_jitter);
     // In a task of its own, as a program would.
     let looping = tokio::spawn(async move {
         let (stop, mut runs) = (CancellationToken::new(), Vec::new());
@@ -449,7 +449,7 @@ async fn backoff_until_runs_in_a_task_of_its_own() {
             duration: Duration::from_secs(1),
             ..Backoff::default()
         };
-        let backoff = BackoffUntil::sliding(each_second, NoJitter);
+        let backoff = BackoffUntil::sliding(each_second, no_jitter);
         backoff_until(backoff, stop, move || {
             let runs = Arc::clone(&runs);
             async move { runs.send_modify(|runs| *runs += 1) }
@@ -468,7 +468,7 @@ async fn backoff_until_is_stopped_before_its_first_run_and_in_a_pause_without_en
     };
     let (stop, runs) = (CancellationToken::new(), Rc::new(Cell::new(0)));
     let mut looping = by_hand(backoff_until(
-        BackoffUntil::sliding(backoff, NoJitter),
+        BackoffUntil::sliding(backoff, no_jitter),
         stop.clone(),
         || async { runs.set(runs.get() + 1) },
     ));
@@ -476,7 +476,7 @@ async fn backoff_until_is_stopped_before_its_first_run_and_in_a_pause_without_en
     stop.cancel();
     looping.ready();
     drop(looping);
-    let backoff = BackoffUntil::sliding(backoff, NoJitter);
+    let backoff = BackoffUntil::sliding(backoff, no_jitter);
     backoff_until(backoff, stop, || async { runs.set(runs.get() + 1) }).await;
     assert_eq!(runs.get(), 1);
 }

@@ -2,8 +2,6 @@
 
 use core::time::Duration;
 
-use rand_core::Rng;
-
 use super::Backoff;
 
 /// What a retry loop does next; [`Attempts`] has a whole loop.
@@ -12,12 +10,12 @@ use super::Backoff;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Attempt, Backoff, NoJitter};
+/// use requeue_core::backoff::{Attempt, Backoff, no_jitter};
 ///
 /// let second = Duration::from_secs(1);
 /// let backoff = Backoff { duration: second, factor: 2.0, steps: 2, ..Backoff::default() };
 /// let mut attempts = backoff.attempts();
-/// let mut next = || attempts.next(&mut NoJitter);
+/// let mut next = || attempts.next(&mut no_jitter);
 /// assert_eq!([next(), next()], [Attempt::Call, Attempt::Pause(second)]);
 /// assert_eq!([next(), next()], [Attempt::Call, Attempt::GiveUp]);
 /// ```
@@ -48,7 +46,7 @@ pub enum Attempt {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Attempt, Backoff, NoJitter};
+/// use requeue_core::backoff::{Attempt, Backoff, no_jitter};
 ///
 /// /// Calls until `call` succeeds. Only `sleep` depends on the runtime.
 /// fn retry(
@@ -58,7 +56,7 @@ pub enum Attempt {
 /// ) -> Result<(), &'static str> {
 ///     let mut attempts = backoff.attempts();
 ///     loop {
-///         match attempts.next(&mut NoJitter) {
+///         match attempts.next(&mut no_jitter) {
 ///             Attempt::Call if call() => return Ok(()),
 ///             Attempt::Call => {}
 ///             Attempt::Pause(pause) => sleep(pause),
@@ -97,9 +95,9 @@ impl Attempts {
 
     /// Returns what to do next. Costs as [`Backoff::step`].
     ///
-    /// `rng` is used only if the backoff has jitter. Without jitter pass
-    /// [`NoJitter`](crate::backoff::NoJitter).
-    pub fn next<R: Rng + ?Sized>(&mut self, rng: &mut R) -> Attempt {
+    /// `rng` returns 64 random bits. It is called only if the backoff has jitter. Without jitter
+    /// pass [`no_jitter`](crate::backoff::no_jitter).
+    pub fn next<R: FnMut() -> u64 + ?Sized>(&mut self, rng: &mut R) -> Attempt {
         match (self.backoff.steps, self.called) {
             (0, _) => Attempt::GiveUp,
             (_, false) => {
@@ -122,7 +120,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::NoJitter;
+    use crate::backoff::no_jitter;
 
     const BACKOFF: Backoff = Backoff {
         duration: Duration::from_secs(1),
@@ -134,7 +132,7 @@ mod tests {
 
     fn next<const N: usize>(backoff: Backoff) -> [Attempt; N] {
         let mut attempts = backoff.attempts();
-        core::array::from_fn(|_| attempts.next(&mut NoJitter))
+        core::array::from_fn(|_| attempts.next(&mut no_jitter))
     }
 
     fn pause(seconds: u64) -> Attempt {

@@ -2,8 +2,6 @@
 
 use core::time::Duration;
 
-use rand_core::Rng;
-
 use super::Backoff;
 use crate::Instant;
 
@@ -25,37 +23,36 @@ use crate::Instant;
 ///
 /// ```
 /// use core::time::Duration;
-/// use rand_core::Rng;
-/// use requeue_core::backoff::{BackoffManager, NoJitter};
+/// use requeue_core::backoff::{BackoffManager, no_jitter};
 /// use requeue_core::Instant;
 ///
 /// struct OnTheSecond;
 ///
 /// impl BackoffManager for OnTheSecond {
-///     fn next_delay<R: Rng + ?Sized>(&mut self, now: Instant, _rng: &mut R) -> Duration {
+///     fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, now: Instant, _rng: &mut R) -> Duration {
 ///         const SECOND: u64 = 1_000_000_000;
 ///         Duration::from_nanos(SECOND - now.as_nanos() % SECOND)
 ///     }
 /// }
 ///
 /// let now = Instant::from_nanos(300_000_000);
-/// assert_eq!(OnTheSecond.next_delay(now, &mut NoJitter), Duration::from_millis(700));
+/// assert_eq!(OnTheSecond.next_delay(now, &mut no_jitter), Duration::from_millis(700));
 /// ```
 pub trait BackoffManager {
     /// Returns the pause to make from `now` on, and moves on to the next one.
     #[must_use = "the backoff has moved on: this pause is not returned again"]
-    fn next_delay<R: Rng + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration;
+    fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration;
 }
 
 /// apimachinery's `Backoff.DelayFunc`: never starts over.
 impl BackoffManager for Backoff {
-    fn next_delay<R: Rng + ?Sized>(&mut self, _now: Instant, rng: &mut R) -> Duration {
+    fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, _now: Instant, rng: &mut R) -> Duration {
         self.step(rng)
     }
 }
 
 impl<M: BackoffManager + ?Sized> BackoffManager for &mut M {
-    fn next_delay<R: Rng + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration {
+    fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration {
         (**self).next_delay(now, rng)
     }
 }
@@ -76,7 +73,7 @@ impl<M: BackoffManager + ?Sized> BackoffManager for &mut M {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, BackoffManager, NoJitter};
+/// use requeue_core::backoff::{Backoff, BackoffManager, no_jitter};
 /// use requeue_core::Instant;
 ///
 /// let backoff = Backoff {
@@ -88,7 +85,7 @@ impl<M: BackoffManager + ?Sized> BackoffManager for &mut M {
 /// let mut delays = backoff.delay_with_reset(Duration::from_secs(60), Instant::EPOCH);
 /// let mut next = |at| {
 ///     let now = Instant::EPOCH + Duration::from_secs(at);
-///     delays.next_delay(now, &mut NoJitter).as_secs()
+///     delays.next_delay(now, &mut no_jitter).as_secs()
 /// };
 /// assert_eq!([next(0), next(30), next(60)], [1, 2, 4]);
 /// assert_eq!([next(61), next(90)], [1, 2]);
@@ -126,7 +123,7 @@ impl DelayWithReset {
 }
 
 impl BackoffManager for DelayWithReset {
-    fn next_delay<R: Rng + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration {
+    fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration {
         if let Some(interval) = self.reset_interval
             && now.saturating_since(self.last_start) > interval
         {
@@ -154,7 +151,7 @@ impl BackoffManager for DelayWithReset {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, BackoffManager, ExponentialBackoffManager, NoJitter};
+/// use requeue_core::backoff::{Backoff, BackoffManager, ExponentialBackoffManager, no_jitter};
 /// use requeue_core::Instant;
 ///
 /// let backoff = Backoff {
@@ -167,7 +164,7 @@ impl BackoffManager for DelayWithReset {
 ///     ExponentialBackoffManager::new(backoff, Duration::from_secs(60), Instant::EPOCH);
 /// let mut next = |at| {
 ///     let now = Instant::EPOCH + Duration::from_secs(at);
-///     manager.next_delay(now, &mut NoJitter).as_secs()
+///     manager.next_delay(now, &mut no_jitter).as_secs()
 /// };
 /// assert_eq!([next(0), next(50), next(100)], [1, 2, 3]);
 /// assert_eq!([next(160), next(221)], [3, 1]);
@@ -203,7 +200,7 @@ impl ExponentialBackoffManager {
 }
 
 impl BackoffManager for ExponentialBackoffManager {
-    fn next_delay<R: Rng + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration {
+    fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, now: Instant, rng: &mut R) -> Duration {
         if now.saturating_since(self.last_call) > self.reset_after {
             self.current = self.initial;
         }
@@ -215,7 +212,7 @@ impl BackoffManager for ExponentialBackoffManager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::NoJitter;
+    use crate::backoff::no_jitter;
 
     const BACKOFF: Backoff = Backoff {
         duration: Duration::from_secs(1),
@@ -228,7 +225,7 @@ mod tests {
     /// The delay at second `at`, in seconds.
     fn next(manager: &mut impl BackoffManager, at: u64) -> u64 {
         let now = Instant::EPOCH + Duration::from_secs(at);
-        manager.next_delay(now, &mut NoJitter).as_secs()
+        manager.next_delay(now, &mut no_jitter).as_secs()
     }
 
     #[test]

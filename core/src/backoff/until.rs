@@ -1,10 +1,9 @@
 //! A loop that runs something for ever, with pauses.
 
+use core::fmt;
 use core::future::poll_fn;
 use core::pin::pin;
 use core::task::Poll;
-
-use rand_core::Rng;
 
 use super::BackoffManager;
 use crate::Instant;
@@ -29,21 +28,21 @@ use crate::timer::{Timer, sleep_until};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, BackoffUntil, NoJitter};
+/// use requeue_core::backoff::{Backoff, BackoffUntil, no_jitter};
 /// use requeue_core::Instant;
 ///
 /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
 /// let period = Backoff { duration: Duration::from_secs(10), ..Backoff::default() };
 ///
-/// let mut sliding = BackoffUntil::sliding(period, NoJitter);
+/// let mut sliding = BackoffUntil::sliding(period, no_jitter);
 /// sliding.start(at(0));
 /// assert_eq!(sliding.finish(at(3)), at(13));
 ///
-/// let mut non_sliding = BackoffUntil::non_sliding(period, NoJitter);
+/// let mut non_sliding = BackoffUntil::non_sliding(period, no_jitter);
 /// non_sliding.start(at(0));
 /// assert_eq!(non_sliding.finish(at(3)), at(10));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct BackoffUntil<M, R> {
     manager: M,
     rng: R,
@@ -52,7 +51,17 @@ pub struct BackoffUntil<M, R> {
     due: Instant,
 }
 
-impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
+impl<M: fmt::Debug, R> fmt::Debug for BackoffUntil<M, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackoffUntil")
+            .field("manager", &self.manager)
+            .field("is_sliding", &self.is_sliding)
+            .field("due", &self.due)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: BackoffManager, R: FnMut() -> u64> BackoffUntil<M, R> {
     /// Creates pauses that begin when a run ends. The [type](Self) has an example.
     pub const fn sliding(manager: M, rng: R) -> Self {
         Self::new(manager, rng, true)
@@ -124,7 +133,7 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
 ///     _ => Poll::Pending,
 /// });
 /// let poller = backoff_until(
-///     BackoffUntil::sliding(backoff, NoJitter),
+///     BackoffUntil::sliding(backoff, no_jitter),
 ///     queue.clock(),
 ///     stop,
 ///     async || runs.set(runs.get() + 1),
@@ -132,7 +141,7 @@ impl<M: BackoffManager, R: Rng> BackoffUntil<M, R> {
 /// assert!(poll(pin!(poller)).is_ready());
 /// assert_eq!(runs.get(), 3);
 /// ```
-pub async fn backoff_until<M: BackoffManager, R: Rng, X>(
+pub async fn backoff_until<M: BackoffManager, R: FnMut() -> u64, X>(
     mut backoff: BackoffUntil<M, R>,
     clock: &impl Timer,
     stop: impl Future<Output = X>,
@@ -161,7 +170,7 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::backoff::{Backoff, NoJitter};
+    use crate::backoff::{Backoff, no_jitter};
 
     const BACKOFF: Backoff = Backoff {
         duration: Duration::from_secs(1),
@@ -172,7 +181,10 @@ mod tests {
     };
 
     /// When the second run and the two after it start, in seconds, if each run takes `run` seconds.
-    fn starts<M: BackoffManager, R: Rng>(mut until: BackoffUntil<M, R>, run: u64) -> [u64; 3] {
+    fn starts<M: BackoffManager, R: FnMut() -> u64>(
+        mut until: BackoffUntil<M, R>,
+        run: u64,
+    ) -> [u64; 3] {
         let mut now = Instant::EPOCH;
         core::array::from_fn(|_| {
             until.start(now);
@@ -184,13 +196,13 @@ mod tests {
 
     #[test]
     fn a_sliding_pause_follows_the_run() {
-        let until = BackoffUntil::sliding(BACKOFF, NoJitter);
+        let until = BackoffUntil::sliding(BACKOFF, no_jitter);
         assert_eq!(starts(until, 3), [4, 9, 16]);
     }
 
     #[test]
     fn a_non_sliding_pause_includes_the_run() {
-        let until = BackoffUntil::non_sliding(BACKOFF, NoJitter);
+        let until = BackoffUntil::non_sliding(BACKOFF, no_jitter);
         assert_eq!(starts(until, 3), [3, 6, 10]);
     }
 
@@ -200,7 +212,7 @@ mod tests {
             duration: Duration::MAX,
             ..BACKOFF
         };
-        let mut rng = NoJitter;
+        let mut rng = no_jitter;
         let mut until = BackoffUntil::sliding(backoff, &mut rng);
         until.start(Instant::EPOCH);
         assert_eq!(until.finish(Instant::EPOCH), Instant::NEVER);

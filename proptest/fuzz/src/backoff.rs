@@ -1,13 +1,11 @@
 //! Backoffs, and what is built on them.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::Instant;
-use requeue_core::backoff::rand_core::TryRng;
 use requeue_core::backoff::{
-    Attempt, Backoff, BackoffManager, BackoffUntil, ExponentialBackoffManager, NoJitter,
+    Attempt, Backoff, BackoffManager, BackoffUntil, ExponentialBackoffManager, no_jitter,
 };
 
 use crate::draw;
@@ -44,12 +42,13 @@ fn steps(mut backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
     let first = backoff;
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
         let before = backoff;
-        let pause = backoff.step(&mut Draws(bytes.arbitrary()?));
+        let drawn: u64 = bytes.arbitrary()?;
+        let pause = backoff.step(&mut || drawn);
         assert_jittered(&before, pause);
         assert_next(&before, &backoff);
         assert!(!exceeds_cap(&first) || backoff.duration <= first.duration.max(first.cap));
         let mut plain = before;
-        assert_eq!(plain.step(&mut NoJitter), before.duration);
+        assert_eq!(plain.step(&mut no_jitter), before.duration);
         assert_eq!(
             plain.duration, backoff.duration,
             "jitter does not add up: {before:?}"
@@ -114,7 +113,8 @@ fn attempts(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
     let mut calls = 0;
     let mut last = None;
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
-        let attempt = attempts.next(&mut Draws(bytes.arbitrary()?));
+        let drawn: u64 = bytes.arbitrary()?;
+        let attempt = attempts.next(&mut || drawn);
         match (last, attempt) {
             (Some(Attempt::GiveUp), attempt) => assert_eq!(attempt, Attempt::GiveUp),
             (None | Some(Attempt::Pause(_)), Attempt::Call) => calls += 1,
@@ -143,13 +143,13 @@ fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
     };
     let mut with_reset = plain.delay_with_reset(interval, start);
     let mut manager = ExponentialBackoffManager::new(plain, interval, start);
-    let mut sliding = BackoffUntil::sliding(manager, NoJitter);
-    let mut non_sliding = BackoffUntil::non_sliding(with_reset, NoJitter);
+    let mut sliding = BackoffUntil::sliding(manager, no_jitter);
+    let mut non_sliding = BackoffUntil::non_sliding(with_reset, no_jitter);
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
         let (now, end) = (draw::instant(bytes)?, draw::instant(bytes)?);
         for pause in [
-            with_reset.next_delay(now, &mut NoJitter),
-            manager.next_delay(now, &mut NoJitter),
+            with_reset.next_delay(now, &mut no_jitter),
+            manager.next_delay(now, &mut no_jitter),
         ] {
             let longest = plain.duration.max(plain.cap);
             assert!(plain.cap.is_zero() || pause <= longest, "{plain:?}");
@@ -166,10 +166,10 @@ fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
 /// A manager that was not used for longer than the interval starts over.
 fn starts_over(backoff: Backoff, interval: Duration, start: Instant) {
     let mut manager = ExponentialBackoffManager::new(backoff, interval, start);
-    let _ = manager.next_delay(start, &mut NoJitter);
+    let _ = manager.next_delay(start, &mut no_jitter);
     let later = start + interval + Duration::from_nanos(1);
     if later.saturating_since(start) > interval {
-        let pause = manager.next_delay(later, &mut NoJitter);
+        let pause = manager.next_delay(later, &mut no_jitter);
         assert_eq!(pause, backoff.duration, "{backoff:?}");
     }
 }
@@ -177,24 +177,4 @@ fn starts_over(backoff: Backoff, interval: Duration, start: Instant) {
 /// What a duration counts as where only nanoseconds fit.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A generator that draws what the bytes said.
-struct Draws(u64);
-
-impl TryRng for Draws {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> std::result::Result<u32, Infallible> {
-        Ok((self.0 >> 32) as u32)
-    }
-
-    fn try_next_u64(&mut self) -> std::result::Result<u64, Infallible> {
-        Ok(self.0)
-    }
-
-    fn try_fill_bytes(&mut self, to: &mut [u8]) -> std::result::Result<(), Infallible> {
-        to.fill(self.0 as u8);
-        Ok(())
-    }
 }

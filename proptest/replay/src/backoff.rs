@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use rand_core::{Infallible, TryRng};
 use requeue_core::Instant;
 use requeue_core::backoff::{
-    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, NoJitter, jitter,
+    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, jitter, no_jitter,
 };
 use requeue_proptest::limiter::FloatBits;
 use serde::Deserialize;
@@ -132,7 +131,7 @@ impl BackoffOp {
 
 fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result<(), Stop> {
     for op in &trace.ops {
-        let delay = backoff.step(&mut NoJitter);
+        let delay = backoff.step(&mut no_jitter);
         if op.impl_defined_next {
             progress.differs(DURATION_PAST_2_POW_63);
         }
@@ -154,7 +153,7 @@ fn delays(
             now = now + nanos(op.d);
             progress.step(op, now.as_nanos() == op.t, &now)?;
         } else {
-            let delay = manager.next_delay(now, &mut NoJitter);
+            let delay = manager.next_delay(now, &mut no_jitter);
             progress.step(op, op.delay.map(nanos) == Some(delay), &delay)?;
         }
     }
@@ -167,8 +166,8 @@ fn jittered_steps(trace: &Trace, mut least: Backoff, progress: &mut Progress) ->
     let (mut greatest, mut other, mut draws) = (least, least, any());
     for op in &trace.ops {
         let delays = [
-            least.step(&mut NoJitter),
-            greatest.step(&mut the_greatest()),
+            least.step(&mut no_jitter),
+            greatest.step(&mut the_greatest),
             other.step(&mut draws),
         ];
         let matches = in_range(op, delays) && [least, greatest, other].iter().all(|it| op.left(it));
@@ -183,8 +182,8 @@ fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), Stop> {
     for op in &trace.ops {
         let duration = nanos(op.d);
         let delays = [
-            jitter(duration, max_factor, &mut NoJitter),
-            jitter(duration, max_factor, &mut the_greatest()),
+            jitter(duration, max_factor, &mut no_jitter),
+            jitter(duration, max_factor, &mut the_greatest),
             jitter(duration, max_factor, &mut draws),
         ];
         progress.step(op, in_range(op, delays), &delays)?;
@@ -223,7 +222,7 @@ fn retry(backoff: Backoff, succeed_on_call: i64) -> Retried {
     let mut run = Retried::default();
     let mut attempts = backoff.attempts();
     loop {
-        match attempts.next(&mut NoJitter) {
+        match attempts.next(&mut no_jitter) {
             Attempt::Call => {
                 run.call_times_ns.push(run.elapsed_ns);
                 if usize::try_from(succeed_on_call) == Ok(run.call_times_ns.len() - 1) {
@@ -239,37 +238,19 @@ fn retry(backoff: Backoff, succeed_on_call: i64) -> Retried {
     }
 }
 
-/// Random numbers from a function: the greatest each time, or any that are the same in each replay.
-struct Draws<F>(F);
-
-fn the_greatest() -> Draws<impl FnMut() -> u64> {
-    Draws(|| u64::MAX)
+/// The greatest number each time.
+fn the_greatest() -> u64 {
+    u64::MAX
 }
 
-/// SplitMix64, Steele et al. 2014.
-fn any() -> Draws<impl FnMut() -> u64> {
+/// Numbers that are the same in each replay: SplitMix64, Steele et al. 2014.
+fn any() -> impl FnMut() -> u64 {
     let mut state = 1_u64;
-    Draws(move || {
+    move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
-    })
-}
-
-impl<F: FnMut() -> u64> TryRng for Draws<F> {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.try_next_u64().map(|draw| (draw >> 32) as u32)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        Ok((self.0)())
-    }
-
-    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
-        rand_core::utils::fill_bytes_via_next_word(dst, || self.try_next_u64())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::backoff::{Backoff, BackoffUntil, NoJitter};
+use requeue_std::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_std::{ManualClock, QueueClock, Stop, backoff_until};
 
 use crate::{SECOND, unpark_this_thread};
@@ -25,7 +25,7 @@ fn backoff_until_runs_at_the_times_of_its_backoff() {
         let worker_clock = clock.clone();
         let worker_stop = stop.clone();
         scope.spawn(move || {
-            let backoff = BackoffUntil::non_sliding(backoff, NoJitter);
+            let backoff = BackoffUntil::non_sliding(backoff, no_jitter);
             backoff_until(backoff, worker_clock, &worker_stop, || {
                 ran.send(()).unwrap()
             });
@@ -54,7 +54,7 @@ fn a_loop_that_is_woken_for_no_reason_pauses_on() {
         let worker_clock = clock.clone();
         let (stop, ran) = (&stop, &ran);
         let looping = scope.spawn(move || {
-            let backoff = BackoffUntil::non_sliding(backoff, NoJitter);
+            let backoff = BackoffUntil::non_sliding(backoff, no_jitter);
             backoff_until(backoff, worker_clock, stop, || {
                 unpark_this_thread();
                 ran.send(()).unwrap();
@@ -86,7 +86,7 @@ fn one_signal_stops_every_loop_in_its_pause() {
         for _ in 0..3 {
             let (stop, ran) = (stop.clone(), ran.clone());
             scope.spawn(move || {
-                let backoff = BackoffUntil::sliding(backoff, NoJitter);
+                let backoff = BackoffUntil::sliding(backoff, no_jitter);
                 backoff_until(backoff, QueueClock::new(), &stop, || ran.send(()).unwrap());
             });
         }

@@ -3,9 +3,8 @@
 use core::time::Duration;
 
 use requeue_embassy::Instant;
-use requeue_embassy::backoff::rand_core::{Infallible, TryRng};
 use requeue_embassy::backoff::{
-    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, NoJitter, jitter,
+    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, jitter, no_jitter,
 };
 
 use crate::judge::Judge;
@@ -41,7 +40,7 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
 
 fn step(bytes: &mut Bytes<'_>, judge: &mut Judge, mut backoff: Backoff, steps: u32) {
     for index in 0..steps {
-        let delay = backoff.step(&mut NoJitter);
+        let delay = backoff.step(&mut no_jitter);
         judge.expect(index, "a pause", delay, bytes.duration());
         expect_left(bytes, judge, &[backoff]);
     }
@@ -66,7 +65,7 @@ fn pause(bytes: &mut Bytes<'_>, judge: &mut Judge, mut manager: impl BackoffMana
         if bytes.byte() == 1 {
             now = now + bytes.duration();
         } else {
-            let delay = manager.next_delay(now, &mut NoJitter);
+            let delay = manager.next_delay(now, &mut no_jitter);
             judge.expect(now, "a pause", delay, bytes.duration());
         }
     }
@@ -76,7 +75,7 @@ fn pause(bytes: &mut Bytes<'_>, judge: &mut Judge, mut manager: impl BackoffMana
 fn step_with_jitter(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff, steps: u32) {
     let (mut least, mut greatest) = (backoff, backoff);
     for _ in 0..steps {
-        let delays = [least.step(&mut NoJitter), greatest.step(&mut Greatest)];
+        let delays = [least.step(&mut no_jitter), greatest.step(&mut greatest)];
         expect_range(bytes, judge, delays);
         expect_left(bytes, judge, &[least, greatest]);
     }
@@ -85,8 +84,8 @@ fn step_with_jitter(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff, 
 fn draw(bytes: &mut Bytes<'_>, judge: &mut Judge, max_factor: f64) {
     let duration = bytes.duration();
     let delays = [
-        jitter(duration, max_factor, &mut NoJitter),
-        jitter(duration, max_factor, &mut Greatest),
+        jitter(duration, max_factor, &mut no_jitter),
+        jitter(duration, max_factor, &mut greatest),
     ];
     expect_range(bytes, judge, delays);
 }
@@ -110,7 +109,7 @@ fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff) {
     let (mut calls, mut elapsed) = (0, Duration::ZERO);
     let mut attempts = backoff.attempts();
     let timed_out = loop {
-        match attempts.next(&mut NoJitter) {
+        match attempts.next(&mut no_jitter) {
             Attempt::Call => {
                 calls += 1;
                 if calls <= calls_recorded {
@@ -134,21 +133,6 @@ fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff) {
 }
 
 /// Draws the greatest number each time.
-struct Greatest;
-
-impl TryRng for Greatest {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        Ok(u32::MAX)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        Ok(u64::MAX)
-    }
-
-    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
-        dst.fill(u8::MAX);
-        Ok(())
-    }
+fn greatest() -> u64 {
+    u64::MAX
 }
