@@ -75,7 +75,7 @@ fn pause(bytes: &mut Bytes<'_>, judge: &mut Judge, mut manager: impl BackoffMana
 fn step_with_jitter(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff, steps: u32) {
     let (mut least, mut greatest) = (backoff, backoff);
     for _ in 0..steps {
-        let delays = [least.step(&mut no_jitter), greatest.step(&mut greatest)];
+        let delays = [least.step(&mut no_jitter), greatest.step(&mut largest)];
         expect_range(bytes, judge, delays);
         expect_left(bytes, judge, &[least, greatest]);
     }
@@ -85,7 +85,7 @@ fn draw(bytes: &mut Bytes<'_>, judge: &mut Judge, max_factor: f64) {
     let duration = bytes.duration();
     let delays = [
         jitter(duration, max_factor, &mut no_jitter),
-        jitter(duration, max_factor, &mut greatest),
+        jitter(duration, max_factor, &mut largest),
     ];
     expect_range(bytes, judge, delays);
 }
@@ -132,7 +132,7 @@ fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff) {
     judge.expect("the end", "timed out", timed_out, bytes.byte() == 1);
 }
 
-/// Draws the greatest number each time.
-fn greatest() -> u64 {
+/// The largest number each time.
+fn largest() -> u64 {
     u64::MAX
 }
