@@ -1,5 +1,6 @@
 //! The metrics of a queue through the `metrics` facade.
 
+use alloc::borrow::Cow;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -82,16 +83,16 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// Reports the metrics of the queue under this name, through [`NamedMetrics`], to the recorder
     /// that is installed when the queue is [built](Self::build). If the queue has
     /// [`levels`](Self::levels), each of them is reported.
-    pub fn metrics(self, name: impl Into<SharedString>) -> Self {
-        self.report_to(NamedMetrics::detached(name.into()))
+    pub fn metrics(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.report_to(NamedMetrics::detached(name.into().into()))
     }
 }
 
 impl NamedMetrics {
     /// Creates the metrics of a queue with this name, for the recorder that is installed now.
-    pub fn new(name: impl Into<SharedString>) -> Self {
+    pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         describe();
-        let name: SharedString = name.into();
+        let name = SharedString::from(name.into());
         let name = || name.clone();
         Self {
             depth: gauge!("workqueue_depth", "name" => name()),

@@ -1,5 +1,7 @@
 //! The metrics of workers through the `metrics` facade.
 
+use alloc::borrow::Cow;
+
 use ::metrics::{
     Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
@@ -40,8 +42,8 @@ impl<K, E> Workers<'_, K, E> {
     /// let workers: Workers<'_, String, String> = Workers::new(4).metrics("webhooks");
     /// # let _ = workers;
     /// ```
-    pub fn metrics(self, name: impl Into<SharedString>) -> Self {
-        let runs = NamedRuns::new(name.into());
+    pub fn metrics(self, name: impl Into<Cow<'static, str>>) -> Self {
+        let runs = NamedRuns::new(name.into().into());
         let workers = self.wanted().clone();
         runs.workers.set(workers.get() as f64);
         self.on_event(move |_, event| {
