@@ -194,6 +194,7 @@ pub trait Engine: Send + Sync + 'static {
 
 /// A mark to store. See [`Engine::put_marks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NewMark {
     /// The shard of the key.
     pub shard: Shard,
@@ -203,8 +204,20 @@ pub struct NewMark {
     pub not_before: Option<SystemTime>,
 }
 
+impl NewMark {
+    /// Creates a mark whose key may run at once.
+    pub const fn new(shard: Shard, key: Vec<u8>) -> Self {
+        Self {
+            shard,
+            key,
+            not_before: None,
+        }
+    }
+}
+
 /// A mark as it is stored. See [`Engine::follow_marks`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mark {
     /// The shard of the key.
     pub shard: Shard,
@@ -218,4 +231,19 @@ pub struct Mark {
     pub is_old: bool,
     /// The value that is stored, if it cannot be read. The key may run at once then.
     pub unreadable: Option<String>,
+}
+
+impl Mark {
+    /// Creates a mark that can be read, was stored after `follow_marks` was called, and whose key
+    /// may run at once.
+    pub const fn new(shard: Shard, key: Vec<u8>, version: u64) -> Self {
+        Self {
+            shard,
+            key,
+            version,
+            not_before: None,
+            is_old: false,
+            unreadable: None,
+        }
+    }
 }

@@ -10,6 +10,7 @@ use crate::shard::{Fence, Shard};
 /// It may be behind. What matters is therefore never decided by a view but by
 /// [`Engine::claim`](crate::Engine::claim).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct View {
     /// Whether this is everything that the engine holds. It is not before the first list, and after
     /// following the engine has failed.
@@ -25,6 +26,7 @@ pub struct View {
 
 /// A member as the engine shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Membership {
     /// When it joined, by its own clock.
     pub since: SystemTime,
@@ -32,8 +34,19 @@ pub struct Membership {
     pub is_retiring: bool,
 }
 
+impl Membership {
+    /// Creates the membership of a member that is not about to leave.
+    pub const fn new(since: SystemTime) -> Self {
+        Self {
+            since,
+            is_retiring: false,
+        }
+    }
+}
+
 /// The owner of a shard as the engine shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Owner {
     /// The name of the member.
     pub member: String,
@@ -41,4 +54,15 @@ pub struct Owner {
     pub fence: Fence,
     /// When it took the shard, by its own clock.
     pub since: SystemTime,
+}
+
+impl Owner {
+    /// Creates the owner of a shard.
+    pub const fn new(member: String, fence: Fence, since: SystemTime) -> Self {
+        Self {
+            member,
+            fence,
+            since,
+        }
+    }
 }

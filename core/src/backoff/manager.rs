@@ -29,7 +29,10 @@ use crate::Instant;
 /// struct OnTheSecond;
 ///
 /// impl BackoffManager for OnTheSecond {
-///     fn next_delay<R: FnMut() -> u64 + ?Sized>(&mut self, now: Instant, _rng: &mut R) -> Duration {
+///     fn next_delay<R>(&mut self, now: Instant, _rng: &mut R) -> Duration
+///     where
+///         R: FnMut() -> u64 + ?Sized,
+///     {
 ///         const SECOND: u64 = 1_000_000_000;
 ///         Duration::from_nanos(SECOND - now.as_nanos() % SECOND)
 ///     }

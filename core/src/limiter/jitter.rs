@@ -19,8 +19,8 @@ use crate::time::nanos;
 /// than the inner one, and a delay of [`Duration::MAX`], which is for ever, stays that.
 ///
 /// You pass the generator: a function that returns 64 random bits. Seed it differently in each
-/// replica. A test that seeds it gets the same delays each time. With [`no_jitter`](crate::backoff::no_jitter) each delay is the
-/// shortest.
+/// replica. A test that seeds it gets the same delays each time. With
+/// [`no_jitter`](crate::backoff::no_jitter) each delay is the shortest.
 ///
 /// A [`WithMaxWait`](crate::limiter::WithMaxWait) goes around this one. If [failures are
 /// held](crate::Policy::hold_failures), a hold is as long as the random delay.

@@ -232,10 +232,9 @@ fn claims(lease: &Lease) -> i32 {
 
 /// What a view shows of a member.
 pub(super) fn membership(lease: &Lease) -> Membership {
-    Membership {
-        since: since(lease),
-        is_retiring: annotation(lease, RETIRING).is_some(),
-    }
+    let mut shown = Membership::new(since(lease));
+    shown.is_retiring = annotation(lease, RETIRING).is_some();
+    shown
 }
 
 /// When a Lease was taken, by the clock of who took it.

@@ -107,24 +107,20 @@ impl Shown {
         let owners = self.owners.iter().filter_map(|(shard, owned)| {
             let (member, session) = format::parts(&owned.holder)?;
             let is_it = |member: &Member| uid(&member.record) == session;
-            let owner = Owner {
-                member: member.to_owned(),
-                fence: owned.fence,
-                since: owned.since,
-            };
+            let owner = Owner::new(member.to_owned(), owned.fence, owned.since);
             self.members
                 .get(member)
                 .is_some_and(is_it)
                 .then_some((*shard, owner))
         });
-        View {
-            is_complete: true,
-            members: members
-                .map(|(name, member)| (name.clone(), member.shown.clone()))
-                .collect(),
-            owners: owners.collect(),
-            unreadable: self.unreadable.clone(),
-        }
+        let mut view = View::default();
+        view.is_complete = true;
+        view.members = members
+            .map(|(name, member)| (name.clone(), member.shown.clone()))
+            .collect();
+        view.owners = owners.collect();
+        view.unreadable = self.unreadable.clone();
+        view
     }
 
     /// The members that have not been renewed in time. They are not returned again before

@@ -271,12 +271,9 @@ impl Engine for Switch {
         }
         let (sender, mut stored) = mpsc::channel::<Mark>(8);
         let relay = async {
-            while let Some(mark) = stored.recv().await {
-                let garbled = Mark {
-                    not_before: None,
-                    unreadable: Some("soon".to_owned()),
-                    ..mark
-                };
+            while let Some(mut garbled) = stored.recv().await {
+                garbled.not_before = None;
+                garbled.unreadable = Some("soon".to_owned());
                 if marks.send(garbled).await.is_err() {
                     return;
                 }

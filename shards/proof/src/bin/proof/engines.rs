@@ -69,11 +69,7 @@ async fn on_one(program: &Path, folder: &Path) -> io::Result<()> {
 }
 
 fn mark(key: &str) -> NewMark {
-    NewMark {
-        shard: Shard(0),
-        key: key.into(),
-        not_before: None,
-    }
+    NewMark::new(Shard(0), key.into())
 }
 
 /// Who was cut off for so long that etcd has thrown away what changed hears of it all the same.
@@ -226,10 +222,8 @@ async fn unreadable_mark(endpoints: &[String], etcd: &Etcd, set: &str) {
         assert_eq!(l.map(|mark| mark.key), Some("l".into()));
         let k = k.map(|mark| (mark.key, mark.not_before, mark.unreadable));
         assert_eq!(k, Some(("k".into(), None, Some("soon".to_owned()))));
-        let later = NewMark {
-            not_before: SystemTime::now().checked_add(PATIENCE),
-            ..mark("k")
-        };
+        let mut later = mark("k");
+        later.not_before = SystemTime::now().checked_add(PATIENCE);
         let put = etcd.put_marks(set, &[later]).await;
         assert!(put.is_ok(), "{put:?}");
         let k = marks.recv().await;

@@ -187,10 +187,9 @@ pub(crate) async fn marks(program: &Path, folder: &Path) -> io::Result<Vec<Figur
     const BATCHED: usize = 100_000;
     let cluster = Cluster::start(program, &folder.join("etcd"), 3).await?;
     let etcd = connect(&cluster).await?;
-    let mark = |number: usize| NewMark {
-        shard: Shard(u32::try_from(number).unwrap_or(0) % SHARDS),
-        key: format!("key-{number}").into_bytes(),
-        not_before: None,
+    let mark = |number: usize| {
+        let shard = Shard(u32::try_from(number).unwrap_or(0) % SHARDS);
+        NewMark::new(shard, format!("key-{number}").into_bytes())
     };
     let start = Instant::now();
     put(&etcd, (0..SINGLE).map(|number| vec![mark(number)]), 256).await?;
