@@ -39,7 +39,7 @@ pub(crate) const STEPS: [Step; 23] = [
     },
     Step {
         name: "tidy",
-        about: "columns, reminders, words, which package may use which, and what pages name",
+        about: "which package may use which, what the state machine knows, and what pages name",
         in_test: false,
         run: tidy,
     },
