@@ -20,7 +20,7 @@ use crate::time::{duration_from_nanos, nanos};
 /// use core::time::Duration;
 /// use requeue_core::backoff::{jitter, no_jitter};
 ///
-/// // With the crate `rand`, pass `&mut rand::random`.
+/// // With the crate `rand`, pass `&mut rand::random::<u64>`.
 /// let mut bits = 0x2545_f491_4f6c_dd1d_u64;
 /// let mut xorshift = || {
 ///     bits ^= bits << 13;

@@ -36,7 +36,7 @@ use crate::time::nanos;
 /// use requeue_core::limiter::{RateLimiter, WithJitter, default_item_based};
 /// use requeue_core::Instant;
 ///
-/// // With the crate `rand`, pass `rand::random`.
+/// // With the crate `rand`, pass `rand::random::<u64>`.
 /// let mut bits = 0x2545_f491_4f6c_dd1d_u64;
 /// let xorshift = || {
 ///     bits ^= bits << 13;
