@@ -1,8 +1,7 @@
 //! The seed of the default hasher: the system's randomness, by way of std's own hasher. Without the
 //! feature `std` there is none but that of addresses.
 
-#[cfg(feature = "std")]
-use core::hash::BuildHasher;
+use core::hash::{BuildHasher, Hasher};
 #[cfg(feature = "std")]
 use std::hash;
 #[cfg(feature = "std")]
@@ -10,15 +9,15 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "std")]
 use foldhash::SharedSeed;
-/// The default hasher of [`Growable`](crate::storage::Growable): foldhash, seeded from addresses of
-/// the process. With the feature `std` it is seeded from the system's randomness.
+use foldhash::fast::FoldHasher;
 #[cfg(not(feature = "std"))]
-pub use foldhash::fast::RandomState;
+use foldhash::fast::RandomState as Seeded;
 #[cfg(feature = "std")]
-use foldhash::fast::{FoldHasher, SeedableRandomState};
+use foldhash::fast::SeedableRandomState as Seeded;
 
-/// The default hasher of [`Growable`](crate::storage::Growable): foldhash, seeded from the system's
-/// randomness, once per process and again per queue.
+/// The default hasher of [`Growable`](crate::storage::Growable): foldhash. With the feature `std` it
+/// is seeded from the system's randomness, once per process and again per queue. Without, it is
+/// seeded from addresses of the process.
 ///
 /// # Examples
 ///
@@ -30,26 +29,59 @@ use foldhash::fast::{FoldHasher, SeedableRandomState};
 /// assert_eq!(one.hash_one("node-7"), one.clone().hash_one("node-7"));
 /// assert_ne!(one.hash_one("node-7"), other.hash_one("node-7"));
 /// ```
-#[cfg(feature = "std")]
 #[derive(Clone, Debug)]
-pub struct RandomState(SeedableRandomState);
+pub struct RandomState(Seeded);
 
-#[cfg(feature = "std")]
 impl Default for RandomState {
+    #[cfg(feature = "std")]
     fn default() -> Self {
-        Self(SeedableRandomState::with_seed(random(), shared()))
+        Self(Seeded::with_seed(random(), shared()))
+    }
+
+    #[cfg(not(feature = "std"))]
+    fn default() -> Self {
+        Self(Seeded::default())
     }
 }
 
-#[cfg(feature = "std")]
 impl BuildHasher for RandomState {
-    type Hasher = FoldHasher<'static>;
+    type Hasher = RandomHasher;
 
     #[inline(always)]
-    fn build_hasher(&self) -> FoldHasher<'static> {
-        self.0.build_hasher()
+    fn build_hasher(&self) -> RandomHasher {
+        RandomHasher(self.0.build_hasher())
     }
 }
+
+/// foldhash's hasher, under a name of our own: its versions are not those of our interface.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct RandomHasher(FoldHasher<'static>);
+
+macro_rules! forward {
+    ($($write:ident: $number:ty),*) => {
+        impl Hasher for RandomHasher {
+            #[inline(always)]
+            fn write(&mut self, bytes: &[u8]) {
+                self.0.write(bytes);
+            }
+
+            $(
+                #[inline(always)]
+                fn $write(&mut self, number: $number) {
+                    self.0.$write(number);
+                }
+            )*
+
+            #[inline(always)]
+            fn finish(&self) -> u64 {
+                self.0.finish()
+            }
+        }
+    };
+}
+
+forward!(write_u8: u8, write_u16: u16, write_u32: u32, write_u64: u64, write_u128: u128, write_usize: usize);
 
 #[cfg(feature = "std")]
 fn shared() -> &'static SharedSeed {
