@@ -728,7 +728,7 @@ macro_rules! queue_face {
             $crate::steps::expedite_all(self.as_shared());
         }
 
-        /// Hands out no more keys until [`resume`](Self::resume): calls that wait for a key wait,
+        /// Hands out no more keys until [`unpause`](Self::unpause): calls that wait for a key wait,
         /// even if keys are ready, and time out as usual. O(1).
         ///
         /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and
@@ -743,7 +743,7 @@ macro_rules! queue_face {
         /// let _ = queue.add("node-7");
         /// assert!(queue.is_paused());
         /// assert!(queue.try_get().is_none());
-        /// queue.resume();
+        /// queue.unpause();
         /// assert_eq!(*queue.try_get().unwrap(), "node-7");
         /// ```
         pub fn pause(&self) {
@@ -752,8 +752,8 @@ macro_rules! queue_face {
 
         /// Hands keys out again after [`pause`](Self::pause), and wakes a call that waits if there
         /// is something for it. O(1).
-        pub fn resume(&self) {
-            self.as_shared().with(|session| session.resume());
+        pub fn unpause(&self) {
+            self.as_shared().with(|session| session.unpause());
         }
 
         /// Returns whether the queue is [paused](Self::pause). O(1).
@@ -870,7 +870,7 @@ macro_rules! queue_face {
                 .with(|session| session.limit_group(name, limits))
         }
 
-        /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
+        /// Hands out no more keys of a group until [`unpause_group`](Self::unpause_group). Everything
         /// else goes on, and shutdown ends the pause. O(levels).
         ///
         /// # Errors
@@ -884,7 +884,7 @@ macro_rules! queue_face {
         /// let _ = queue.add(("a", 1));
         /// queue.pause_group("a").unwrap();
         /// assert!(queue.try_get().is_none());
-        /// queue.resume_group("a");
+        /// queue.unpause_group("a");
         /// assert_eq!(*queue.try_get().unwrap(), ("a", 1));
         /// ```
         pub fn pause_group<G>(&self, name: G) -> Result<(), G>
@@ -896,13 +896,13 @@ macro_rules! queue_face {
 
         /// Hands out keys of a group again. The group takes its turn last. Wakes a waiting call if
         /// there is a key for it. O(levels). [`pause_group`](Self::pause_group) has an example.
-        pub fn resume_group<B, G>(&self, name: &B)
+        pub fn unpause_group<B, G>(&self, name: &B)
         where
             $P: $crate::priority::Grouped<Group = G>,
             G: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
         {
-            self.as_shared().with(|session| session.resume_group(name));
+            self.as_shared().with(|session| session.unpause_group(name));
         }
 
         /// Returns the figures of a group. `None` if it has no keys, no limits of its own and no

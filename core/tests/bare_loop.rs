@@ -66,7 +66,7 @@ fn it_sleeps_beside_a_ready_key_while_the_queue_is_paused() {
     queue.at(at(0)).pause();
     let (runs, looks) = drive(
         &mut queue,
-        &mut [(500, &mut |queue, now| queue.at(now).resume())],
+        &mut [(500, &mut |queue, now| queue.at(now).unpause())],
     );
     assert_eq!(runs, [(500, (1, 0))]);
     assert_eq!(looks, 3, "it sleeps, works, and sleeps");

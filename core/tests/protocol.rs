@@ -198,7 +198,7 @@ fn a_paused_queue_arms_no_timer_and_wakes_no_getter() {
     let _ = queue.at(at(6)).add(2);
     assert_eq!(queue.at(at(6)).close(), Wake::NONE);
     assert_eq!(queue.next_deadline(), None);
-    queue.at(NOW).resume();
+    queue.at(NOW).unpause();
     assert_eq!(queue.at(NOW).close(), Wake::ONE);
     assert_eq!(works(&mut queue, at(6), &mut getter, 1), Wake::NONE);
 }

@@ -142,7 +142,7 @@ impl World {
                 }
             }
             Operation::Pause(group, false) => {
-                self.queue.resume_group(&group);
+                self.queue.unpause_group(&group);
                 self.paused.remove(&group);
             }
         }

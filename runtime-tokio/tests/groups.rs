@@ -72,7 +72,7 @@ async fn a_worker_that_sleeps_is_the_timer_of_a_group_s_rate() {
     });
     let run = tokio::spawn(run);
     sleep(3 * SECOND).await;
-    queue.resume_group("paused");
+    queue.unpause_group("paused");
     assert_eq!(queue.drain().await, Drained::Complete);
     run.await.unwrap();
     let expected = [

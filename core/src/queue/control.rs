@@ -103,7 +103,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         Some(due)
     }
 
-    /// Hands out no more keys until [`resume`](Self::resume): getters wait, even if keys are ready.
+    /// Hands out no more keys until [`unpause`](Self::unpause): getters wait, even if keys are ready.
     /// O(1).
     ///
     /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and present
@@ -127,7 +127,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// assert!(queue.at(now).try_get().is_none());
     /// assert_eq!(queue.at(now).len(), 1, "nothing is lost");
     ///
-    /// queue.at(now).resume();
+    /// queue.at(now).unpause();
     /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
     /// ```
     pub fn pause(&mut self) {
@@ -152,11 +152,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// queue.at(now).pause();
     /// let _ = queue.at(now).add("node-7");
     /// assert_eq!(queue.at(now).close(), Wake::NONE);
-    /// queue.at(now).resume();
+    /// queue.at(now).unpause();
     /// assert_eq!(queue.at(now).close(), Wake::ONE);
     /// # queue.at(now).leave(&mut getter);
     /// ```
-    pub fn resume(&mut self) {
+    pub fn unpause(&mut self) {
         self.queue.gate.set(Gate::PAUSED, false);
     }
 }
@@ -391,7 +391,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         limited
     }
 
-    /// Hands out no more keys of a group until [`resume_group`](Self::resume_group). Everything
+    /// Hands out no more keys of a group until [`unpause_group`](Self::unpause_group). Everything
     /// else goes on, and shutdown ends the pause: see [`pause`](Self::pause). After shutdown this
     /// does nothing. O(levels).
     ///
@@ -443,10 +443,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
     /// queue.at(now).add(("a", 1)).unwrap();
     /// queue.at(now).pause_group("a").unwrap();
-    /// queue.at(now).resume_group("a");
+    /// queue.at(now).unpause_group("a");
     /// assert_eq!(queue.at(now).try_get().unwrap().key, ("a", 1));
     /// ```
-    pub fn resume_group<B, G>(&mut self, name: &B)
+    pub fn unpause_group<B, G>(&mut self, name: &B)
     where
         P: Grouped<Group = G>,
         G: Borrow<B>,
@@ -454,7 +454,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     {
         let _ = self.queue.release_due(SlotId::NONE, self.now);
         if let Some(groups) = self.queue.lists.groups_mut() {
-            groups.resume(name);
+            groups.unpause(name);
         }
         self.queue.note_change();
     }

@@ -33,8 +33,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`Debounced`](Why::Debounced) | debounced adds have set its deadline | its time, an add |
     /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline | its time, an add |
     /// | [`Delayed`](Why::Delayed) | another call has set its deadline | its time, an add |
-    /// | [`Paused`](Why::Paused) | the queue is paused | `resume` |
-    /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | `resume_group` |
+    /// | [`Paused`](Why::Paused) | the queue is paused | `unpause` |
+    /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | `unpause_group` |
     /// | [`GroupAtLimit`](Why::GroupAtLimit) | its group is at `max_active` | a run of it ends |
     /// | [`GroupNoToken`](Why::GroupNoToken) | the rate of its group allows no run | its time |
     /// | [`NoToken`](Why::NoToken) | the [run rate] allows no run | its time |

@@ -252,7 +252,7 @@ fn a_pause_holds_a_group_and_no_other() {
     assert_eq!(keys(&mut queue, NOW), [(1, 0)]);
     let mut getter = Getter::new();
     let _ = queue.at(NOW).poll_get(&mut getter);
-    queue.at(NOW).resume_group(&0);
+    queue.at(NOW).unpause_group(&0);
     assert_eq!(queue.at(NOW).close(), Wake::ONE);
     assert!(matches!(queue.at(NOW).poll_get(&mut getter), Next::Work(_)));
     assert_eq!(queue.group(&0).unwrap().active, 1);
@@ -267,7 +267,7 @@ fn a_group_is_found_by_what_its_name_borrows() {
     queue.at(NOW).add(("a".to_owned(), 0)).unwrap();
     queue.at(NOW).pause_group("a".to_owned()).unwrap();
     assert!(queue.group("a").unwrap().paused);
-    queue.at(NOW).resume_group("a");
+    queue.at(NOW).unpause_group("a");
     assert!(!queue.group("a").unwrap().paused);
     assert!(queue.at(NOW).try_get().is_some());
 }
@@ -288,7 +288,7 @@ fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
     queue.at(NOW).limit_group(1, None).unwrap();
     assert_eq!(queue.groups_len(), 0);
     queue.at(NOW).limit_group(2, None).unwrap();
-    queue.at(NOW).resume_group(&3);
+    queue.at(NOW).unpause_group(&3);
     assert_eq!(queue.groups_len(), 0, "what removes limits adds no group");
 }
 

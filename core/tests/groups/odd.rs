@@ -268,7 +268,7 @@ fn a_group_that_is_given_up_makes_room_for_another() {
         let look = waits_for_room(&mut queue, &mut adding, &mut getter);
         assert_eq!(look, (true, wake), "at first, as if others waited too");
     }
-    queue.at(NOW).resume_group(&0);
+    queue.at(NOW).unpause_group(&0);
     assert_eq!(queue.at(NOW).close(), Wake::ROOM);
     assert!(!waits_for_room(&mut queue, &mut adding, &mut getter).0);
 }

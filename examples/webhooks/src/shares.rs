@@ -159,7 +159,7 @@ impl Shares {
         let limits = rate.map(|rate| state.limits().rate(rate, burst(rate)));
         // A growable queue has room for every group.
         let _ = self.queue.limit_group(Arc::clone(id), limits);
-        self.queue.resume_group(id);
+        self.queue.unpause_group(id);
         state.resume(&self.queue, now);
     }
 
@@ -175,7 +175,7 @@ impl Shares {
         let state = &mut *self.locked();
         state.remove(id);
         let _ = self.queue.limit_group(Arc::clone(id), None);
-        self.queue.resume_group(id);
+        self.queue.unpause_group(id);
         state.resume(&self.queue, now);
     }
 
@@ -315,7 +315,7 @@ impl State {
             if queue.group(&id).is_some_and(|group| group.ready > 0) {
                 expected.push(self.begin(host, Arc::clone(&id)));
             }
-            queue.resume_group(&id);
+            queue.unpause_group(&id);
         }
         for call in expected {
             self.end(&call);

@@ -346,7 +346,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
     }
 
     fn resume(&mut self) {
-        self.queue.at(self.now).resume();
+        self.queue.at(self.now).unpause();
         self.obey(());
     }
 

@@ -319,7 +319,7 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
                 there_is_room(session.limit_group(*group, cap.as_ref().map(Cap::limits)));
             }
             GroupOrder::Pause(group) => there_is_room(session.pause_group(*group)),
-            GroupOrder::Resume(group) => session.resume_group(group),
+            GroupOrder::Resume(group) => session.unpause_group(group),
         }
     }
 

@@ -268,7 +268,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn resume(&mut self) {
-        self.queue().resume();
+        self.queue().unpause();
     }
 
     fn is_paused(&mut self) -> bool {

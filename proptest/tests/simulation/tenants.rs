@@ -104,7 +104,7 @@ impl Audited {
         if paused {
             assert_eq!(session.pause_group(tenant), Ok(()));
         } else {
-            session.resume_group(&tenant);
+            session.unpause_group(&tenant);
         }
         self.changed();
     }

@@ -218,7 +218,7 @@ impl<B: Backing> GroupedLists<B> {
         })
     }
 
-    pub(crate) fn resume<N>(&mut self, name: &N)
+    pub(crate) fn unpause<N>(&mut self, name: &N)
     where
         B::Name: Borrow<N>,
         N: Eq + Hash + ?Sized,

@@ -95,7 +95,7 @@ async fn script() {
     READINGS.pause_group(1).expect("room for two buses");
     have_data(1, [40]);
     at(120).await;
-    READINGS.resume_group(&1);
+    READINGS.unpause_group(&1);
 
     at(150).await;
     have_data(1, [40, 41, 42]);

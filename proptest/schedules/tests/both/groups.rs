@@ -162,7 +162,7 @@ fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Priorities = Gro
     queue.as_shared().pause_group(1).unwrap();
     let closed = Mutex::lock(&gate).unwrap();
     let (taken, mut threads) = holders(&queue, 2, &gate);
-    threads.push(with(&queue, |queue| queue.as_shared().resume_group(&1)));
+    threads.push(with(&queue, |queue| queue.as_shared().unpause_group(&1)));
     queue.as_shared().add_many([11, 12], |_| unreachable!());
     assert_eq!(next(&taken), [11, 12]);
     drop(closed);
@@ -204,7 +204,7 @@ fn limits_of_many_groups_that_are_lifted_wake_a_getter_for_each<Q: Waits<Priorit
     queue.as_shared().limit_groups(GroupLimits::new());
     assert_eq!(next(&taken), [90, 100]);
     for group in 1..=8 {
-        queue.as_shared().resume_group(&group);
+        queue.as_shared().unpause_group(&group);
     }
     assert_eq!(next(&taken), [10, 20, 30, 40, 50, 60, 70, 80]);
     drop(closed);

@@ -10,10 +10,10 @@ macro_rules! __rules_waits {
             pauses {
                 getters_wait_until_the_queue_is_resumed: 1,
                 "A call that waits for a key gets none while the queue is paused, and then does.",
-                "requeue-core, Queue::resume";
+                "requeue-core, Queue::unpause";
                 a_deadline_that_passes_in_a_pause_is_noticed_after_it: 1,
                 "A key whose deadline passes while the queue is paused is handed out after it.",
-                "requeue-core, Queue::resume";
+                "requeue-core, Queue::unpause";
                 a_call_with_a_time_limit_gives_up_in_a_pause: 1,
                 "A call with a time limit gives up at its time while the queue is paused.",
                 "requeue-core, Queue::pause";
@@ -38,7 +38,7 @@ macro_rules! __rules_waits {
                 "requeue-core, GroupLimits::rate";
                 a_group_that_is_resumed_wakes_a_getter: 1,
                 "A group that is resumed wakes a call that waits.",
-                "requeue-core, Queue::resume_group";
+                "requeue-core, Queue::unpause_group";
             }
             wake_obligations {
                 a_ready_key_wakes_a_getter: 1,
