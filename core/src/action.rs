@@ -15,11 +15,13 @@ use crate::Instant;
 /// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
 /// | `GiveUp` | failed | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `Snooze(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
+/// | `Suspend(d)` | neither | when it is [resumed], or after `d` | stay | |
 /// | `Release` | is over | if it was added meanwhile | stay | `Done` |
 ///
 /// If a key has two reasons to run again, the earlier time counts: a key that was added during its
-/// run runs again at once, whatever the action.
+/// run runs again at once, whatever the action. Only `Suspend` keeps it waiting.
 ///
+/// [resumed]: crate::Session::resume
 /// [`Guard::finish`]: crate::Guard::finish
 ///
 /// # Examples
@@ -65,6 +67,14 @@ pub enum Action {
     /// Neither: the key runs again after this long, and its failures stay as they are.
     #[doc(alias = "AddAfter")]
     Snooze(Duration),
+    /// Neither: the key waits for an event, and runs again when it is
+    /// [resumed](crate::Session::resume), but after this long at the latest. Its failures stay as
+    /// they are. [`suspend`](crate::Session::suspend) says what happens meanwhile.
+    ///
+    /// If the key was resumed during the run, it runs again at once. In a
+    /// [`Fixed`](crate::storage::Fixed) queue without
+    /// [`WithSuspension`](crate::priority::WithSuspension) this is [`Snooze`](Self::Snooze).
+    Suspend(Duration),
 }
 
 impl Action {
@@ -213,6 +223,8 @@ pub struct RunContext {
     pub priority: u8,
     /// When the run is overdue, on the queue's clock. `None` if runs have no timeout.
     pub deadline: Option<Instant>,
+    /// The key was [suspended](Action::Suspend), and nobody resumed it in time.
+    pub timed_out: bool,
 }
 
 impl RunContext {
@@ -236,6 +248,7 @@ impl RunContext {
             waited: Duration::ZERO,
             priority: 0,
             deadline: None,
+            timed_out: false,
         }
     }
 }

@@ -21,7 +21,7 @@ pub use crate::batch::Batch;
 pub use crate::builder::{Bare, ClientGo, Runtime};
 pub use crate::guard::Guard;
 pub use crate::outcome::{Drain, Next, Wake};
-pub use crate::policy::SetPolicy;
+pub use crate::policy::{SetPolicy, Suspends};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
 pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;

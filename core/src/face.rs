@@ -639,6 +639,106 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.cancel_delay(key))
         }
 
+        /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most. Returns whether
+        /// the key is suspended now, or will be when its run ends. O(log n).
+        ///
+        /// Use this if a key waits for an event: its own write must come back, or another object
+        /// must appear. A run that learns so at its end returns
+        /// [`Action::Suspend`]($crate::Action::Suspend). A suspended key is not handed out, takes
+        /// no worker, and counts no failure:
+        ///
+        /// | what happens to a suspended key | what becomes of it |
+        /// |---|---|
+        /// | it is added | it runs when the suspension ends; more adds coalesce |
+        /// | it is added for a later time | as for any key: the time stays as it is |
+        /// | `resume` | it runs if it was added, or if its action asked for it; else nothing is left |
+        /// | the timeout ends | it runs in any case, and [the run learns so]($crate::RunContext) |
+        /// | `suspend` | the new timeout counts |
+        /// | [`cancel`](Self::cancel) | it is no longer suspended |
+        /// | [`forget`](Self::forget) | it stays suspended |
+        /// | [`expedite`](Self::expedite) | its delay ends, but not its suspension |
+        /// | shutdown | a leftover, with the time left until the timeout |
+        ///
+        /// A key that is ready or delayed is suspended at once, and a ready one will run
+        /// afterwards. An active key is suspended when its run ends, however it ends. After
+        /// `suspend`, the end of a run asks for no other run, but
+        /// [`Action::Suspend`]($crate::Action::Suspend) does. A [hold]($crate::Policy) that ends
+        /// later than the suspension holds the key on.
+        ///
+        /// Returns `false` and changes nothing if the queue does not hold the key or has only its
+        /// failures, and after shutdown. With a timeout of
+        /// [`Duration::MAX`](::core::time::Duration::MAX) the key waits for `resume` alone.
+        ///
+        /// Suspended keys take up room, and count neither as ready nor as delayed. Their groups may
+        /// start other runs. On boards the queue's type needs
+        /// [`WithSuspension`]($crate::priority::WithSuspension).
+        ///
+        /// # Examples
+        ///
+        /// A controller has written an object, and its cache does not show the write yet:
+        ///
+        /// ```
+        #[doc = $example]
+        /// use core::time::Duration;
+        ///
+        /// queue.add("node-7").unwrap();
+        /// let guard = queue.try_get().unwrap();
+        /// assert!(queue.suspend("node-7", Duration::from_secs(5)));
+        /// guard.success();
+        ///
+        /// // Another event asks for a run: it waits, so that it does not act on the old state.
+        /// queue.add("node-7").unwrap();
+        /// assert!(queue.try_get().is_none());
+        ///
+        /// // The write arrives.
+        /// assert!(queue.resume("node-7"));
+        /// assert!(queue.try_get().is_some());
+        /// ```
+        pub fn suspend<B>(&self, key: &B, timeout: ::core::time::Duration) -> bool
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::Suspends>,
+        {
+            self.as_shared()
+                .timed(true, |session| session.suspend(key, timeout))
+        }
+
+        /// Ends the suspension of a key. Returns whether there was one. O(log n).
+        ///
+        /// The key becomes ready if it was added meanwhile, or if
+        /// [`Action::Suspend`]($crate::Action::Suspend) has asked for a run. If it was added for a
+        /// later time, it is delayed until then.
+        ///
+        /// If the key is active, it is not suspended at the end of its run: not by a
+        /// [`suspend`](Self::suspend) before this, and not by
+        /// [`Action::Suspend`]($crate::Action::Suspend), which makes it ready at once. So an event
+        /// that comes before the run reports its end is not lost. A `suspend` after this counts.
+        ///
+        /// Does nothing for any other key, and after shutdown.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// use core::time::Duration;
+        ///
+        /// queue.add("volume-4").unwrap();
+        /// let guard = queue.try_get().unwrap();
+        /// // The event is faster than the run that wants to wait for it.
+        /// assert!(!queue.resume("volume-4"));
+        /// guard.suspend(Duration::from_secs(300));
+        /// assert!(queue.try_get().is_some());
+        /// ```
+        pub fn resume<B>(&self, key: &B) -> bool
+        where
+            $K: ::core::borrow::Borrow<B>,
+            B: Eq + ::core::hash::Hash + ?Sized,
+            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::Suspends>,
+        {
+            self.as_shared().with(|session| session.resume(key))
+        }
+
         /// [Cancels](Self::cancel) the keys that `keep` returns `false` for. Returns how many.
         /// O(slots), and O(log n) for each key that is cancelled, a few of them under each lock.
         ///

@@ -12,7 +12,7 @@ use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::levels::{Naming, Plain, Priorities, sealed};
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
-use crate::policy::WithPolicy;
+use crate::policy::{WithPolicy, WithSuspension};
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{
@@ -173,6 +173,9 @@ impl<P: Grouped> Grouped for Aging<P> {}
 
 #[diagnostic::do_not_recommend]
 impl<P: Grouped> Grouped for WithPolicy<P> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Grouped> Grouped for WithSuspension<P> {}
 
 /// A function that computes the group of a key.
 #[doc(hidden)]

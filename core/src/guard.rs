@@ -12,7 +12,7 @@ use crate::work::{Ticket, Work};
 /// A key that was handed out to be worked on. Dereferences to the key.
 ///
 /// Report how the run ended: [`success`](Self::success), [`requeue_after`](Self::requeue_after),
-/// [`retry`](Self::retry), [`give_up`](Self::give_up), [`snooze`](Self::snooze),
+/// [`retry`](Self::retry), [`give_up`](Self::give_up), [`snooze`](Self::snooze), [`suspend`](Self::suspend),
 /// [`release`](Self::release), or [`finish`](Self::finish) with an [`Action`].
 ///
 /// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
@@ -52,6 +52,7 @@ pub struct Guard<H: Host, R: Deref<Target = Shared<H>>> {
     failures: u32,
     waited: Duration,
     priority: u8,
+    timed_out: bool,
 }
 
 /// A run that counts as failed if this is dropped before the run has ended.
@@ -74,6 +75,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
             failures: work.failures,
             waited: work.waited,
             priority: work.priority,
+            timed_out: work.timed_out,
         }
     }
 
@@ -123,6 +125,11 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.priority
     }
 
+    /// Returns whether the key was [suspended](Self::suspend), and nobody resumed it in time. O(1).
+    pub fn timed_out(&self) -> bool {
+        self.timed_out
+    }
+
     /// Returns whether the key was [cancelled](crate::binding::Shared::cancel) since this run
     /// began. O(1), under the lock.
     ///
@@ -154,6 +161,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
             waited: self.waited,
             priority: self.priority,
             deadline: None,
+            timed_out: self.timed_out,
         }
     }
 
@@ -252,6 +260,26 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     #[doc(alias = "Done")]
     pub fn snooze(self, delay: Duration) -> Finished {
         self.finish(Action::Snooze(delay))
+    }
+
+    /// Ends the run: the key waits for an event, and runs again when it is resumed, but after
+    /// `timeout` at the latest. Its failures stay as they are. O(log n).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// let _ = queue.add("volume-4");
+    /// // An event says when it is attached.
+    /// queue.try_get().unwrap().suspend(Duration::from_secs(300));
+    /// assert!(queue.try_get().is_none());
+    /// assert!(queue.resume("volume-4"));
+    /// assert!(!queue.try_get().unwrap().timed_out());
+    /// ```
+    pub fn suspend(self, timeout: Duration) -> Finished {
+        self.finish(Action::Suspend(timeout))
     }
 
     /// Ends the run and changes nothing else: the key's failures stay as they are. O(1).

@@ -16,7 +16,7 @@ use crate::lists::{Link, Lists};
 use crate::policy::KeepPolicy;
 use crate::priority::Aging;
 #[cfg(doc)]
-use crate::priority::{Groups, WithPolicy};
+use crate::priority::{Groups, WithPolicy, WithSuspension};
 
 /// The order in which a queue serves its keys: the second parameter of its type.
 ///
@@ -27,6 +27,7 @@ use crate::priority::{Groups, WithPolicy};
 /// | [`Aging`] | low levels that are served once they have waited for long | `Aging<Levels<2>>` |
 /// | [`Groups<u32>`](Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
 /// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>` |
+/// | [`WithSuspension`] | the same, and keys that wait for events | `WithSuspension<Levels<2>>` |
 ///
 /// Functions that take any queue name what they need: [`Grouped`](crate::priority::Grouped) to call
 /// the methods for groups, [`Ages`](crate::priority::Ages) to call `age_after`, and otherwise this

@@ -57,7 +57,7 @@ pub mod priority {
     pub use crate::aging::{Ages, Aging};
     pub use crate::group::{Grouped, Groups};
     pub use crate::levels::{Levels, Plain, Priorities};
-    pub use crate::policy::WithPolicy;
+    pub use crate::policy::{WithPolicy, WithSuspension};
 }
 
 /// Where a queue keeps its keys: [`Storage`](storage::Storage), the fourth parameter of its type.

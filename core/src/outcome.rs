@@ -271,7 +271,8 @@ pub enum Finished {
     Ready,
     /// The key runs again after this long: earlier if it already had an earlier deadline, and never
     /// after [`Duration::MAX`]. It is at least as long as the key is [held](crate::Policy), also
-    /// if the key was added during its run.
+    /// if the key was added during its run. A key that is [suspended](crate::Action::Suspend) runs
+    /// earlier if it is resumed.
     Delayed(Duration),
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
@@ -434,6 +435,9 @@ pub struct KeyState {
     /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
     /// a deadline that never comes.
     pub due: Option<Instant>,
+    /// When the timeout of the key's [suspension](crate::Session::suspend) ends. `None` if the key
+    /// is not suspended.
+    pub suspended: Option<Instant>,
     /// How many failures of the key are on record.
     pub failures: u32,
     /// The priority level at which the key is ready, or will be when its run ends. If it is
@@ -495,6 +499,13 @@ pub enum Why {
         /// The end of the burst, if no further add moves it.
         until: Instant,
     },
+    /// The key is [suspended](crate::Session::suspend): an add does not start it.
+    Suspended {
+        /// The end of the timeout.
+        until: Instant,
+        /// The key runs once it is resumed, because it was added or its action asked for that.
+        again: bool,
+    },
     /// The key cools down, or is [held](crate::Policy) for its failure: an add does not start it.
     Held {
         /// The end of the hold.
@@ -534,6 +545,7 @@ impl Why {
             Self::Delayed { until }
             | Self::BackingOff { until, .. }
             | Self::Debounced { until }
+            | Self::Suspended { until, .. }
             | Self::Held { until, .. }
             | Self::GroupNoToken { until }
             | Self::NoToken { until } => Some(until),
@@ -551,6 +563,7 @@ impl fmt::Display for Why {
             Self::Delayed { .. } => "delayed",
             Self::BackingOff { .. } => "backs off",
             Self::Debounced { .. } => "debounced",
+            Self::Suspended { .. } => "suspended",
             Self::Held { .. } => "held",
             Self::Paused => "ready, but the queue is paused",
             Self::GroupPaused => "ready, but its group is paused",
@@ -585,8 +598,8 @@ impl fmt::Display for Why {
 
 /// The counts of a queue at one moment: [`stats`](crate::Queue::stats) returns them.
 ///
-/// `total` is at least `ready + active + failure_records`, and at most that plus `delayed`: a
-/// delayed key may also be ready or active.
+/// `total` is at least `ready + active + suspended + failure_records`, and at most that plus
+/// `delayed`: a delayed key may also be ready or active.
 ///
 /// # Examples
 ///
@@ -619,8 +632,11 @@ pub struct Stats {
     pub active: usize,
     /// Active keys that run again after their present runs.
     pub dirty: usize,
-    /// Keys that wait for a deadline, including those that are also ready or active.
+    /// Keys that wait for a deadline, including those that are also ready or active. Without
+    /// suspended keys.
     pub delayed: usize,
+    /// Keys that are [suspended](crate::Session::suspend).
+    pub suspended: usize,
     /// Keys that are kept only for their failures, or because they are [held](crate::Policy).
     pub failure_records: usize,
     /// How many keys fit. `None` if the queue grows without a [limit](crate::Builder::max_keys).

@@ -308,12 +308,68 @@ impl<P: Priorities> Priorities for WithPolicy<P> {
     type GrowableLists = P::GrowableLists;
 }
 
+/// Lets a [`Fixed`](crate::storage::Fixed) queue [suspend](crate::Session::suspend) keys, and have
+/// a [`Policy`]. `P` are the priority levels.
+///
+/// A queue that grows can suspend keys without this type. A queue with groups has
+/// `Groups<G, WithSuspension>`.
+///
+/// # Cost
+///
+/// 16 bytes in each slot, and what [`WithPolicy`] costs.
+///
+/// # Examples
+///
+/// A sensor starts to measure, and raises an interrupt when its value is there:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::WithSuspension;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Instant, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<u16, WithSuspension, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add(17);
+/// let work = queue.at(now).try_get().unwrap();
+/// queue.at(now).finish(work.ticket, Action::Suspend(Duration::from_millis(50)));
+///
+/// assert!(queue.at(now).try_get().is_none());
+/// assert!(queue.at(now).resume(&17), "in the interrupt");
+/// assert_eq!(queue.at(now).try_get().unwrap().key, 17);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WithSuspension<P = Plain>(P);
+
+impl<P> sealed::Sealed for WithSuspension<P> {}
+
+impl<P: Priorities> Priorities for WithSuspension<P> {
+    const LEVELS: u8 = P::LEVELS;
+
+    type Group = P::Group;
+    type Leveled<const LEVELS: usize> = WithSuspension<P::Leveled<LEVELS>>;
+    type Aged = WithSuspension<P::Aged>;
+
+    type KeyLevels = P::KeyLevels;
+    type Age = P::Age;
+    type FixedPolicy = InSlots<Suspension>;
+    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
+    type Naming<K> = P::Naming<K>;
+    type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
+    #[cfg(feature = "alloc")]
+    type GrowableLists = P::GrowableLists;
+}
+
 /// Where a queue keeps its policy, and what it keeps of each key: nowhere, in its slots, or in a
 /// table beside them.
 #[doc(hidden)]
 pub trait KeepPolicy: Debug {
     /// Whether the queue can have a policy. All that asks for one is dead code otherwise.
     const EXISTS: bool;
+    /// Whether keys can be suspended. All that asks for it is dead code otherwise.
+    const SUSPENDS: bool;
     const NONE: Self;
     /// What is kept in a key's own slot.
     type InSlot: Debug + Default;
@@ -328,6 +384,16 @@ pub trait KeepPolicy: Debug {
         in_slot: &'a mut Self::InSlot,
         id: SlotId,
     ) -> Option<&'a mut Kept>;
+
+    fn suspension(&self, in_slot: &Self::InSlot, id: SlotId) -> Suspension;
+    fn suspension_mut<'a>(
+        &'a mut self,
+        in_slot: &'a mut Self::InSlot,
+        id: SlotId,
+    ) -> Option<&'a mut Suspension>;
+    /// How many keys are suspended.
+    fn suspended(&self) -> usize;
+    fn suspended_mut(&mut self) -> Option<&mut usize>;
 
     /// Ends a run of a key. Returns whether the key is held.
     fn end_run(
@@ -363,6 +429,16 @@ pub trait SetPolicy: KeepPolicy {
     fn set(&mut self, policy: Policy);
 }
 
+/// A queue whose keys can be suspended.
+#[diagnostic::on_unimplemented(
+    message = "this queue cannot suspend keys",
+    label = "this queue has no room for the suspensions of its keys",
+    note = "put `WithSuspension` into the queue's type, as in \
+            `Queue<u16, WithSuspension, L, Fixed<8>>`"
+)]
+#[doc(hidden)]
+pub trait Suspends: SetPolicy {}
+
 /// What is kept of a key. It outlives the key's slot only if it says nothing.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -384,8 +460,65 @@ impl Default for Kept {
     }
 }
 
+/// What is kept of a key that is suspended, will be, or was. It outlives the key's slot only if it
+/// says nothing.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    /// Of a suspended key: its own deadline, if it is [`DELAYED`](Self::DELAYED), because the heap
+    /// has the end of the suspension. Of an active key: until when it will be suspended.
+    pub(crate) at: Instant,
+    flags: u8,
+}
+
+impl Suspension {
+    pub(crate) const NONE: Self = Self {
+        at: Instant::NEVER,
+        flags: 0,
+    };
+    /// The key is suspended: it is neither ready nor active.
+    pub(crate) const SUSPENDED: u8 = 1;
+    /// The suspended key was added, or asked for a run.
+    pub(crate) const QUEUED: u8 = 1 << 1;
+    /// The suspended key has a deadline of its own.
+    pub(crate) const DELAYED: u8 = 1 << 2;
+    /// The limiter has set that deadline.
+    pub(crate) const BACKOFF: u8 = 1 << 3;
+    /// The key is active, and will be suspended at the end of its run.
+    pub(crate) const PENDING: u8 = 1 << 4;
+    /// The key is active, and its action asks for a run after the suspension.
+    pub(crate) const ASKS: u8 = 1 << 5;
+    /// The key is active, and was resumed since its run began.
+    pub(crate) const RESUMED: u8 = 1 << 6;
+    /// The last suspension of the key ended by its timeout.
+    pub(crate) const TIMED_OUT: u8 = 1 << 7;
+
+    pub(crate) const fn new(flags: u8, at: Instant) -> Self {
+        Self { at, flags }
+    }
+
+    #[inline]
+    pub(crate) const fn has(self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+
+    pub(crate) const fn set(&mut self, flags: u8, on: bool) {
+        self.flags &= !flags;
+        if on {
+            self.flags |= flags;
+        }
+    }
+}
+
+impl Default for Suspension {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl KeepPolicy for () {
     const EXISTS: bool = false;
+    const SUSPENDS: bool = false;
     const NONE: Self = ();
     type InSlot = ();
 
@@ -408,82 +541,234 @@ impl KeepPolicy for () {
     fn kept_mut<'a>(&'a mut self, (): &'a mut (), _: SlotId) -> Option<&'a mut Kept> {
         None
     }
+
+    #[inline]
+    fn suspension(&self, (): &(), _: SlotId) -> Suspension {
+        Suspension::NONE
+    }
+
+    #[inline]
+    fn suspension_mut<'a>(&'a mut self, (): &'a mut (), _: SlotId) -> Option<&'a mut Suspension> {
+        None
+    }
+
+    #[inline]
+    fn suspended(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn suspended_mut(&mut self) -> Option<&mut usize> {
+        None
+    }
 }
 
-/// A policy in the queue, and what it keeps of a key in the key's slot: see [`WithPolicy`].
+/// A policy in the queue, and what it keeps of a key in the key's slot: see [`WithPolicy`]. `X` is
+/// the key's suspension, if it can have one.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct InSlots(pub(crate) Policy);
+pub struct InSlots<X: InSlot = ()> {
+    pub(crate) policy: Policy,
+    suspended: X::Count,
+}
 
-impl KeepPolicy for InSlots {
+/// A key's suspension, or no room for one.
+#[doc(hidden)]
+pub trait InSlot: Copy + Debug + Default {
+    const SUSPENDS: bool;
+    /// Counts the keys that are suspended.
+    type Count: Copy + Debug;
+    const ZERO: Self::Count;
+
+    fn get(&self) -> Suspension;
+    fn get_mut(&mut self) -> Option<&mut Suspension>;
+    fn count(count: &Self::Count) -> usize;
+    fn count_mut(count: &mut Self::Count) -> Option<&mut usize>;
+}
+
+impl InSlot for () {
+    const SUSPENDS: bool = false;
+    type Count = ();
+    const ZERO: () = ();
+
+    #[inline]
+    fn get(&self) -> Suspension {
+        Suspension::NONE
+    }
+
+    #[inline]
+    fn get_mut(&mut self) -> Option<&mut Suspension> {
+        None
+    }
+
+    #[inline]
+    fn count((): &()) -> usize {
+        0
+    }
+
+    #[inline]
+    fn count_mut((): &mut ()) -> Option<&mut usize> {
+        None
+    }
+}
+
+impl InSlot for Suspension {
+    const SUSPENDS: bool = true;
+    type Count = usize;
+    const ZERO: usize = 0;
+
+    fn get(&self) -> Suspension {
+        *self
+    }
+
+    fn get_mut(&mut self) -> Option<&mut Suspension> {
+        Some(self)
+    }
+
+    fn count(count: &usize) -> usize {
+        *count
+    }
+
+    fn count_mut(count: &mut usize) -> Option<&mut usize> {
+        Some(count)
+    }
+}
+
+impl<X: InSlot> KeepPolicy for InSlots<X> {
     const EXISTS: bool = true;
-    const NONE: Self = Self(Policy::new());
-    type InSlot = Kept;
+    const SUSPENDS: bool = X::SUSPENDS;
+    const NONE: Self = Self {
+        policy: Policy::new(),
+        suspended: X::ZERO,
+    };
+    type InSlot = (Kept, X);
 
     #[inline]
     fn policy(&self) -> Option<&Policy> {
-        Some(&self.0)
+        Some(&self.policy)
     }
 
     #[inline]
     fn policy_mut(&mut self) -> Option<&mut Policy> {
-        Some(&mut self.0)
+        Some(&mut self.policy)
     }
 
     #[inline]
-    fn kept(&self, in_slot: &Kept, _: SlotId) -> Kept {
-        *in_slot
+    fn kept(&self, (kept, _): &(Kept, X), _: SlotId) -> Kept {
+        *kept
     }
 
     #[inline]
-    fn kept_mut<'a>(&'a mut self, in_slot: &'a mut Kept, _: SlotId) -> Option<&'a mut Kept> {
-        Some(in_slot)
+    fn kept_mut<'a>(&'a mut self, (kept, _): &'a mut (Kept, X), _: SlotId) -> Option<&'a mut Kept> {
+        Some(kept)
+    }
+
+    #[inline]
+    fn suspension(&self, (_, suspension): &(Kept, X), _: SlotId) -> Suspension {
+        suspension.get()
+    }
+
+    #[inline]
+    fn suspension_mut<'a>(
+        &'a mut self,
+        (_, suspension): &'a mut (Kept, X),
+        _: SlotId,
+    ) -> Option<&'a mut Suspension> {
+        suspension.get_mut()
+    }
+
+    #[inline]
+    fn suspended(&self) -> usize {
+        X::count(&self.suspended)
+    }
+
+    #[inline]
+    fn suspended_mut(&mut self) -> Option<&mut usize> {
+        X::count_mut(&mut self.suspended)
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl SetPolicy for InSlots {
+impl<X: InSlot> SetPolicy for InSlots<X> {
     fn set(&mut self, policy: Policy) {
-        self.0 = policy;
+        self.policy = policy;
     }
 }
 
-/// A policy in a table beside the slots, which does not exist before it is used.
+#[diagnostic::do_not_recommend]
+impl Suspends for InSlots<Suspension> {}
+
+/// A policy, and tables beside the slots, which do not exist before they are used.
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct SideTable(Option<Box<(Policy, Segments<Kept, 512>)>>);
+pub struct SideTable(Option<Box<Tables>>);
+
+#[cfg(feature = "alloc")]
+#[derive(Debug)]
+struct Tables {
+    policy: Policy,
+    kept: Segments<Kept, 512>,
+    suspensions: Segments<Suspension, 512>,
+    suspended: usize,
+}
 
 #[cfg(feature = "alloc")]
 impl SideTable {
-    fn table(&mut self) -> &mut (Policy, Segments<Kept, 512>) {
-        let new = || Box::new((Policy::new(), Segments::new()));
-        self.0.get_or_insert_with(new)
+    fn tables(&mut self) -> &mut Tables {
+        self.0.get_or_insert_with(|| {
+            Box::new(Tables {
+                policy: Policy::new(),
+                kept: Segments::new(),
+                suspensions: Segments::new(),
+                suspended: 0,
+            })
+        })
     }
 }
 
 #[cfg(feature = "alloc")]
 impl KeepPolicy for SideTable {
     const EXISTS: bool = true;
+    const SUSPENDS: bool = true;
     const NONE: Self = Self(None);
     type InSlot = ();
 
     fn policy(&self) -> Option<&Policy> {
-        self.0.as_deref().map(|(policy, _)| policy)
+        self.0.as_deref().map(|tables| &tables.policy)
     }
 
     fn policy_mut(&mut self) -> Option<&mut Policy> {
-        self.0.as_deref_mut().map(|(policy, _)| policy)
+        self.0.as_deref_mut().map(|tables| &mut tables.policy)
     }
 
     fn kept(&self, (): &(), id: SlotId) -> Kept {
-        let table = self.0.as_deref();
-        let kept = table.and_then(|(_, kept)| kept.get(id.index()));
+        let tables = self.0.as_deref();
+        let kept = tables.and_then(|tables| tables.kept.get(id.index()));
         kept.copied().unwrap_or_default()
     }
 
     fn kept_mut<'a>(&'a mut self, (): &'a mut (), id: SlotId) -> Option<&'a mut Kept> {
-        self.table().1.slot(id.index(), Kept::default())
+        self.tables().kept.slot(id.index(), Kept::default())
+    }
+
+    fn suspension(&self, (): &(), id: SlotId) -> Suspension {
+        let tables = self.0.as_deref();
+        let suspension = tables.and_then(|tables| tables.suspensions.get(id.index()));
+        suspension.copied().unwrap_or_default()
+    }
+
+    fn suspension_mut<'a>(&'a mut self, (): &'a mut (), id: SlotId) -> Option<&'a mut Suspension> {
+        let suspensions = &mut self.tables().suspensions;
+        suspensions.slot(id.index(), Suspension::NONE)
+    }
+
+    fn suspended(&self) -> usize {
+        self.0.as_deref().map_or(0, |tables| tables.suspended)
+    }
+
+    fn suspended_mut(&mut self) -> Option<&mut usize> {
+        Some(&mut self.tables().suspended)
     }
 }
 
@@ -491,6 +776,10 @@ impl KeepPolicy for SideTable {
 #[diagnostic::do_not_recommend]
 impl SetPolicy for SideTable {
     fn set(&mut self, policy: Policy) {
-        self.table().0 = policy;
+        self.tables().policy = policy;
     }
 }
+
+#[cfg(feature = "alloc")]
+#[diagnostic::do_not_recommend]
+impl Suspends for SideTable {}

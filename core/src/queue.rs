@@ -28,6 +28,7 @@ mod policy;
 mod run;
 mod session;
 mod slots;
+mod suspend;
 mod sweep;
 mod view;
 mod wait;
@@ -90,7 +91,9 @@ pub use wait::{Adding, Flush};
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
 /// - **Q8** No deadline is before the time until which its key is [held](crate::Policy), unless the
-///   key is active.
+///   key is active or suspended.
+/// - **Q9** The deadline of a [suspended](crate::Session::suspend) key is the end of its
+///   suspension; no other key has what is kept of one.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1** While a getter sleeps and a wake is needed, a wake is in flight.
 /// - **W2** There is a timer owner only while a getter sleeps.
@@ -263,6 +266,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         now: Instant,
     ) -> Option<bool> {
         let id = ticket.id;
+        let plan = if HOLDS {
+            self.planned_suspension(id)
+        } else {
+            None
+        };
         let slot = self
             .slots
             .slot_mut(id)
@@ -275,7 +283,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
         let was_dirty = slot.phase.is_queued();
-        let again = was_dirty && !is_held;
+        let again = was_dirty && !is_held && plan.is_none();
         let is_kept = is_held || has_failed::<L>(&slot.meta.record);
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
         self.active -= 1;
@@ -289,7 +297,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.note_change();
         }
         if HOLDS {
-            self.hold_after_run(id, was_dirty && is_held, now);
+            self.clear_suspension(id);
+            match plan {
+                Some(plan) => self.suspend_after_run(id, plan, was_dirty, now),
+                None => self.hold_after_run(id, was_dirty && is_held, now),
+            }
         }
         if !again {
             self.note_change();
@@ -307,6 +319,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Takes a ready key out of the queue, with any delay it has.
     fn retire(&mut self, id: SlotId) {
+        self.clear_suspension(id);
         let _ = self.leave_ready(id);
         let _ = self.drop_delay(id);
         self.release_if_idle(id);
@@ -379,8 +392,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         let waited = self.metrics.waited(kept, id.index(), now);
         let ticket = Ticket { id, run: slot.run };
         let _ = self.lists.pop_ready(priority, now);
+        let mut timed_out = false;
         if S::Policy::<P>::EXISTS && self.gate.is_shut() {
             self.note_start(now);
+            timed_out = self.has_timed_out(id);
         }
         self.running.begin(&mut self.lists, id, now);
         self.active += 1;
@@ -392,6 +407,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             failures,
             waited,
             priority,
+            timed_out,
         })
     }
 }

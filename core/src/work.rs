@@ -43,6 +43,8 @@ pub struct Work<K> {
     /// The priority level of the key, at which it also runs again if it is retried. 0 in a queue
     /// without [`Levels`](crate::priority::Levels), which has an example.
     pub priority: u8,
+    /// The key was [suspended](crate::Session::suspend), and nobody resumed it in time.
+    pub timed_out: bool,
 }
 
 /// The right to end one run of one key.

@@ -9,7 +9,7 @@ use requeue_core::Queue;
 use requeue_core::binding::{AsShared, FixedWaitList, Host, State, Timer};
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter, default_item_based};
 use requeue_core::metrics::NoMetrics;
-use requeue_core::priority::{Groups, Plain, Priorities, WithPolicy};
+use requeue_core::priority::{Groups, Plain, Priorities, WithSuspension};
 use requeue_core::storage::Fixed;
 
 use crate::clock::EmbassyClock;
@@ -435,7 +435,7 @@ where
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<NoopRawMutex, &'static str, 4, WithPolicy> {
+pub fn example() -> WorkQueue<NoopRawMutex, &'static str, 4, WithSuspension> {
     WorkQueue::new(default_item_based())
 }
 

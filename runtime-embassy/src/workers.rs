@@ -35,6 +35,7 @@ where
     /// | `Err(_)`, `Action::Retry` | runs again when its rate limiter says so |
     /// | `Action::GiveUp` | is idle until it is added; its failures are forgotten |
     /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::Suspend(d)` | runs again when it is resumed, or after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run is **ready at once** when the run ends, behind the keys

@@ -32,6 +32,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// | `Action::GiveUp` | is given up |
     /// | `Err(_)` that [`give_up_if`](Workers::give_up_if) says is the last | is given up |
     /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::Suspend(d)` | runs again when it is resumed, or after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run is **ready at once** when the run ends, behind the keys

@@ -172,7 +172,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         let (id, delay) = queue.charge(key, *now, spare).map_err(Rejected::Full)?;
         let level = queue.retry_level(id);
         let added = queue.schedule(id, *now + delay, *now, level);
-        queue.delays.note_backoff(id, *now + delay);
+        queue.note_backoff(id, *now + delay);
         let added = queue.hold_back(id, added, *now);
         Ok(Scheduled { delay, added })
     }
@@ -425,7 +425,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let due = delay.map(|delay| now + delay);
         let mut added = self.merge(id, options.merge, due, now, level);
         if let Some(limit) = limit {
-            self.delays.note_backoff(id, now + limit);
+            self.note_backoff(id, now + limit);
             added = self.hold_back(id, added, now);
         }
         let delay = delay.unwrap_or(Duration::ZERO);
@@ -445,6 +445,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Sets the deadline of a key, or keeps an earlier one.
     pub(super) fn delay_until(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
         self.note_deadline(id, due);
+        if self.is_suspended(id) {
+            return self.delay_suspended(id, due, level);
+        }
         match self.delays.schedule(id, due) {
             DelayChange::New => {
                 // A ready slot is in the other list, which may share the links.
@@ -529,12 +532,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             Merge::Earliest => None,
             // There is one place, at the earlier of two times: now, if the key is queued.
             Merge::Once => {
-                return match later.filter(|_| !self.is_queued(id)) {
+                return match later.filter(|_| !self.runs_anyway(id)) {
                     Some(later) => self.delay_for(id, due, later, level),
                     None => self.add_instead(id, due, now, level),
                 };
             }
-            Merge::Latest | Merge::Replace | Merge::Keep => self.delays.due(id),
+            Merge::Latest | Merge::Replace | Merge::Keep => self.deadline(id),
         };
         let Some(pending) = pending else {
             return match due {
@@ -584,7 +587,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.metrics.retry();
         }
         let mut level = level;
-        if self.delays.remove(id).is_some() {
+        if self.take_deadline(id).is_some() {
             level = level.max(self.levels(id).delayed());
             self.metrics.delayed(self.delays.len());
         }
@@ -595,14 +598,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 /// Bursts of debounced adds.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     fn debounce(&mut self, id: SlotId, quiet: Duration, max: Duration, now: Instant) -> Added {
-        if self.is_queued(id) {
+        if self.runs_anyway(id) {
             self.metrics.retry();
             self.metrics.coalesced();
             return Added::Coalesced;
         }
         self.gate.set(Gate::DEBOUNCES, true);
         let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.burst);
-        let pending = self.delays.due(id).filter(|_| !first.is_never());
+        let pending = self.deadline(id).filter(|_| !first.is_never());
         let first = if pending.is_some() { first } else { now };
         let due = self.due_of_add(id, (now + quiet).min(first + max));
         let Some(before) = pending else {
@@ -611,7 +614,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.metrics.retry();
         if !due.is_after(now) {
             let level = self.levels(id).delayed();
-            let _ = self.delays.remove(id);
+            let _ = self.take_deadline(id);
             self.metrics.delayed(self.delays.len());
             return self.mark(id, now, level);
         }
@@ -619,7 +622,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.metrics.coalesced();
             return Added::Coalesced;
         }
-        let _ = self.delays.move_to(id, due);
+        self.set_deadline(id, due);
         if due < before {
             Added::Sooner
         } else {

@@ -8,7 +8,7 @@ use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
-use crate::policy::KeepPolicy;
+use crate::policy::{KeepPolicy, Suspension};
 use crate::store::{Located, Phase, Slot, Slots, Storage};
 
 use super::{LOWEST, Meta, Queue, has_failed};
@@ -28,6 +28,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[doc(hidden)]
     pub fn assert_valid(&self) {
         let (mut live, mut active, mut dirty, mut ready, mut records) = (0, 0, 0, 0, 0);
+        let mut suspended = 0;
         for (id, slot) in self.live_slots() {
             live += 1;
             match self.slots.locate(&slot.key) {
@@ -43,7 +44,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
             records += usize::from(at_rest);
             let waits = self.delays.due(id).is_none_or(|due| due >= held);
-            assert!(waits, "Q8: no deadline is before the end of a hold");
+            assert!(
+                waits || self.is_suspended(id),
+                "Q8: no deadline is before the end of a hold"
+            );
+            suspended += usize::from(self.is_suspended(id));
+            self.assert_suspension(id, slot.phase);
         }
         self.assert_no_hold_is_left();
         assert_eq!(live, self.slots.len(), "Q1: the number of keys is right");
@@ -53,6 +59,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         assert_eq!(active, self.active, "Q3: active slots are counted");
         assert_eq!(dirty, self.dirty, "Q3: dirty slots are counted");
+        let counted = self.policy.suspended();
+        assert_eq!(suspended, counted, "Q9: suspended slots are counted");
         self.assert_ready_list(ready);
         self.assert_depths();
         self.assert_records(records);
@@ -78,8 +86,25 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             if self.slots.slot(id).is_none() {
                 let kept = self.policy.kept(&Default::default(), id);
                 assert_eq!(kept.held_until, Instant::EPOCH, "Q8: only keys are held");
+                let suspension = self.policy.suspension(&Default::default(), id);
+                assert_eq!(suspension, Suspension::NONE, "Q9: only keys are suspended");
             }
         }
+    }
+
+    fn assert_suspension(&self, id: SlotId, phase: Phase) {
+        let suspension = self.suspension(id);
+        let is_suspended = suspension.has(Suspension::SUSPENDED);
+        let at_rest = phase == Phase::Idle && self.delays.has(id);
+        assert!(!is_suspended || at_rest, "Q9: a suspended slot has an end");
+        let waits = suspension.has(Suspension::QUEUED | Suspension::DELAYED);
+        assert!(
+            is_suspended || !waits,
+            "Q9: others have their own deadlines"
+        );
+        let of_run = Suspension::PENDING | Suspension::ASKS | Suspension::RESUMED;
+        let is_active = phase.is_active() || !suspension.has(of_run);
+        assert!(is_active, "Q9: only a run will be suspended");
     }
 
     fn assert_ready_list(&self, ready: usize) {

@@ -218,8 +218,11 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         // The time of groups goes on, but no getter can be woken here for one that may start a run.
         while queue.release_due(SlotId::NONE, queue.delays.stopped_at()) {}
         let id = queue.delays.first()?;
-        let mut leftover = queue.leftover(id, queue.levels(id).delayed())?;
+        let mut leftover = queue.leftover(id, queue.level_when_due(id))?;
         let (_, due) = queue.delays.pop()?;
+        if queue.is_idle_slot(id) {
+            queue.clear_suspension(id);
+        }
         if due.is_never() {
             leftover.left = Duration::MAX;
         } else {

@@ -98,6 +98,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         let Located::Found(id) = queue.locate(key, *now) else {
             return None;
         };
+        if queue.is_suspended(id) {
+            return queue.take_deadline(id);
+        }
         let due = queue.drop_delay(id)?;
         queue.release_if_idle(id);
         Some(due)
@@ -190,6 +193,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Takes back the work of a key that has a slot. The key's `Drop` may run here, last.
     pub(super) fn cancel_slot(&mut self, id: SlotId) {
+        self.cancel_suspension(id);
         let slot = self.slots.slot(id);
         match slot.map(|slot| slot.phase) {
             Some(Phase::Ready) => return self.retire(id),

@@ -94,8 +94,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         located
     }
 
-    /// What a passed deadline does: an add at its time.
+    /// What a passed deadline does: an add at its time, or the end of a suspension.
     pub(super) fn come_due(&mut self, id: SlotId, due: Instant) {
+        if self.is_suspended(id) {
+            return self.end_suspension(id, due, true);
+        }
         let level = self.levels(id).delayed();
         let _ = self.mark(id, due, level);
         self.metrics.delayed(self.delays.len());

@@ -16,7 +16,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
-use crate::policy::{InSlots, KeepPolicy, Kept, Policy, SetPolicy};
+use crate::policy::{InSlot, InSlots, KeepPolicy, Kept, Policy, SetPolicy};
 use crate::store::fixed::Fixed;
 use crate::store::{Phase, Slots, Storage};
 use crate::work::Ticket;
@@ -38,6 +38,8 @@ impl Gate {
     const PACES: Self = Self(1 << 2);
     /// A key may have a burst of debounced adds: from the first such add on.
     pub(super) const DEBOUNCES: Self = Self(1 << 3);
+    /// A key may be suspended: from the first suspension on.
+    pub(super) const SUSPENDS: Self = Self(1 << 4);
 
     #[inline]
     pub(super) const fn is_shut(self) -> bool {
@@ -46,7 +48,7 @@ impl Gate {
 
     #[inline]
     pub(super) const fn holds(self) -> bool {
-        self.has(Self::HOLDS)
+        self.has(Self(Self::HOLDS.0 | Self::SUSPENDS.0))
     }
 
     #[inline]
@@ -63,7 +65,7 @@ impl Gate {
     }
 
     const fn obey(&mut self, policy: &Policy) {
-        self.set(Self::HOLDS, self.holds() || policy.holds());
+        self.set(Self::HOLDS, self.has(Self::HOLDS) || policy.holds());
         self.set(Self::PACES, policy.paces());
     }
 }
@@ -72,20 +74,21 @@ impl Gate {
 /// that it may add.
 const RECORDS_PER_RUN: usize = 2;
 
-impl<K, L, M, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, M>
+impl<K, L, M, const N: usize, I, P, X> Queue<K, P, L, Fixed<N, I>, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
     M: Metrics,
     I: Index,
-    P: Priorities<FixedPolicy = InSlots>,
+    X: InSlot,
+    P: Priorities<FixedPolicy = InSlots<X>>,
 {
     /// Gives the queue a [`Policy`], also in a `static`. O(1).
     /// [`WithPolicy`](crate::priority::WithPolicy) has an example.
     #[must_use]
     pub const fn with_policy(mut self, policy: Policy) -> Self {
         self.gate.obey(&policy);
-        self.policy = InSlots(policy);
+        self.policy.policy = policy;
         self
     }
 }
@@ -124,7 +127,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 }
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// Whether keys may be held.
+    /// Whether keys may be held, or suspended.
     #[inline]
     pub(super) fn holds(&self) -> bool {
         S::Policy::<P>::EXISTS && self.gate.holds()
@@ -133,7 +136,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Whether the policy has to know the time of every operation.
     #[inline]
     pub(super) fn policy_needs_time(&self) -> bool {
-        S::Policy::<P>::EXISTS && self.gate.has(Gate(Gate::HOLDS.0 | Gate::PACES.0))
+        S::Policy::<P>::EXISTS && (self.gate.holds() || self.gate.has(Gate::PACES))
     }
 
     /// Until when a key is held: a time that has passed if it is not. An active key is not held:
@@ -183,6 +186,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[cold]
     #[inline(never)]
     pub(super) fn delay_if_held(&mut self, id: SlotId, at: Instant, level: u8) -> Option<Added> {
+        if self.is_suspended(id) {
+            return Some(self.add_suspended(id, level));
+        }
         let held = self.held_until(id);
         let is_held = held.is_after(at) && self.is_idle_slot(id);
         is_held.then(|| self.delay_until(id, held, level))
@@ -243,6 +249,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     pub(super) fn hold_back(&mut self, id: SlotId, added: Added, now: Instant) -> Added {
         let held = self.held_until(id);
         if held.is_after(now) {
+            if self.is_suspended(id) {
+                let moved = self.put_off_suspended(id, held);
+                return if moved { Added::Later } else { added };
+            }
             return self.hold_back_until(id, held).unwrap_or(added);
         }
         added
@@ -294,6 +304,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Drops records that only say that a hold is over, from the front of the list. A record of
     /// failures would hide those behind it, and so becomes the youngest. O(1).
     pub(super) fn drop_passed_holds(&mut self, now: Instant) {
+        if !self.gate.has(Gate::HOLDS) {
+            return;
+        }
         for _ in 0..RECORDS_PER_RUN {
             let Some(id) = self.lists.oldest_record() else {
                 return;
@@ -323,7 +336,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[cold]
     #[inline(never)]
     fn end_burst_at(&mut self, id: SlotId, due: Instant) {
-        if self.delays.due(id).is_none_or(|pending| due <= pending) {
+        if self.deadline(id).is_none_or(|pending| due <= pending) {
             self.set_burst(id, Instant::NEVER);
         }
     }
@@ -334,7 +347,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
             self.set_burst(id, Instant::NEVER);
         }
-        let _ = self.delays.move_to(id, due);
+        self.set_deadline(id, due);
     }
 
     /// Whether debounced adds have set the deadline of a key.

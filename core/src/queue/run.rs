@@ -14,6 +14,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{AddedMany, Finished, Next, Rejected};
+use crate::policy::KeepPolicy;
 use crate::sleepers::Getter;
 use crate::store::{Located, Slots, Storage};
 use crate::work::{Ticket, Work};
@@ -486,7 +487,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     #[inline(always)]
     fn finish(&mut self, ticket: Ticket, action: Action, now: Instant) -> Finished {
-        let holds = self.holds();
+        let mut holds = self.holds();
         let id = ticket.id;
         let (mut delay, mut was_dirty) = (None, false);
         if holds || action.needs_time() {
@@ -499,6 +500,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 self.forget(id);
             }
             delay = self.apply(id, action, now);
+            // The action may be the first to suspend a key.
+            holds = self.holds();
             was_dirty = holds && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
             let _ = self.release_some(id, now);
@@ -512,6 +515,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
                 delay = Some(asked.max(self.hold_left(id, now)));
             }
+            delay = self.suspension_left(id, now).or(delay);
             again
         } else {
             match self.end_run::<false>(ticket, action.forgets(), now) {
@@ -537,6 +541,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             Action::Success | Action::GiveUp | Action::Release => return None,
             Action::RequeueAfter(delay) | Action::Snooze(delay) => delay,
             Action::Retry => self.charge_slot(id, now),
+            Action::Suspend(timeout) if self.plan_suspension(id, now + timeout) => {
+                return Some(timeout);
+            }
+            Action::Suspend(_) if S::Policy::<P>::SUSPENDS => Duration::ZERO,
+            Action::Suspend(timeout) => timeout,
         };
         let level = self.levels(id).running();
         if self.closed {

@@ -280,15 +280,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     fn end_delay(&mut self, id: SlotId, now: Instant) -> bool {
         let held = self.held_until(id);
         if held.is_after(now) {
-            let due = self.delays.due(id);
+            let due = self.deadline(id);
             if due.is_some_and(|due| due > held) {
                 self.move_deadline(id, held);
             }
             return due.is_some();
         }
-        let had_one = self.delays.remove(id).is_some();
+        let had_one = self.take_deadline(id).is_some();
         if had_one {
-            self.come_due(id, now);
+            let level = self.levels(id).delayed();
+            let _ = self.mark(id, now, level);
+            self.metrics.delayed(self.delays.len());
         }
         had_one
     }
@@ -297,7 +299,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let slot = self.slots.slot(id)?;
         let mut state = self.state_of(id)?;
         if self.delays.has_passed(id, self.time_at(now)) {
-            state.come_due(slot.meta.levels.delayed());
+            let left = state
+                .due
+                .filter(|due| state.suspended.is_some_and(|until| *due > until));
+            state.come_due(self.level_when_due(id));
+            state.due = left;
         }
         Some(Entry {
             key: &slot.key,
@@ -317,6 +323,7 @@ impl KeyState {
     /// What the state becomes when a deadline passes: an add at the level of the deadline.
     fn come_due(&mut self, level: u8) {
         self.due = None;
+        self.suspended = None;
         self.priority = if self.ready || self.dirty {
             self.priority.max(level)
         } else {

@@ -10,6 +10,7 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{KeyState, Stats};
+use crate::policy::KeepPolicy;
 use crate::store::{Located, Phase, Slots, Storage};
 
 use super::{LOWEST, Queue, Session, SlotId};
@@ -145,9 +146,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             active: slot.phase.is_active(),
             dirty: slot.phase.is_active() && slot.phase.is_queued(),
             cancelled: slot.phase.is_cancelled(),
-            due: self.delays.due(id),
+            due: self.deadline(id),
+            suspended: self.suspended_until(id),
             failures: self.limiter.failures(&slot.meta.record),
             priority: match slot.phase {
+                _ if self.is_suspended(id) => self.level_when_due(id),
                 phase if phase.is_queued() => slot.meta.levels.queued(),
                 phase if phase.is_active() => slot.meta.levels.running(),
                 _ if self.delays.has(id) => slot.meta.levels.delayed(),
@@ -234,7 +237,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             ready: self.lists.ready_len(),
             active: self.active,
             dirty: self.dirty,
-            delayed: self.delays.len(),
+            delayed: self.delays.len() - self.policy.suspended(),
+            suspended: self.policy.suspended(),
             failure_records: self.lists.records_len(),
             max_keys: self.max_keys(),
             next_deadline: self.next_deadline(),

@@ -29,6 +29,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`Running`](Why::Running) | the key is active | its run ends |
     /// | [`Closed`](Why::Closed) | the queue is shut down, and the key is not ready | nothing |
     /// | [`Idle`](Why::Idle) | the key is neither ready, active nor delayed | an add |
+    /// | [`Suspended`](Why::Suspended) | the key is suspended | its time, `resume` |
     /// | [`Held`](Why::Held) | a [hold] ends no earlier than its deadline | its time, `forget` |
     /// | [`Debounced`](Why::Debounced) | debounced adds have set its deadline | its time, an add |
     /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline | its time, an add |
@@ -108,6 +109,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     fn why_delayed(&self, id: SlotId, until: Instant) -> Why {
         let failures = self.failures_of(id);
+        if self.is_suspended(id) {
+            let again = self.runs_anyway(id);
+            return Why::Suspended { until, again };
+        }
         // No deadline is before the end of a hold (Q8).
         if self.held_until(id) == until {
             Why::Held { until, failures }

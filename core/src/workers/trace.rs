@@ -29,6 +29,7 @@ impl Outcome {
             Action::Success => "success",
             Action::RequeueAfter(_) => "requeued",
             Action::Snooze(_) => "retried later",
+            Action::Suspend(_) => "suspended",
             Action::Retry => "failed",
             Action::GiveUp => "failed, given up",
             Action::Release => "released",

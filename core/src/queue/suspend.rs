@@ -1,0 +1,517 @@
+//! Keys that wait for an event: suspending and resuming them, and what becomes of their adds and
+//! delays meanwhile. All of it is dead code in a queue that cannot suspend keys.
+//!
+//! The heap has one deadline for each key. While a key is suspended, that is the end of its
+//! suspension, and the key's own deadline is kept beside it (Q9). So whatever asks for the deadline
+//! of a key asks here.
+
+use core::borrow::Borrow;
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::Instant;
+use crate::id::SlotId;
+use crate::levels::{KeyLevels, Priorities};
+use crate::limiter::RateLimiter;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::outcome::Added;
+use crate::policy::{KeepPolicy, Suspends, Suspension};
+use crate::store::{Located, Phase, Slots, Storage};
+
+use super::policy::Gate;
+use super::{LOWEST, Queue, Session};
+
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
+    Session<'_, K, P, L, S, M>
+{
+    /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most. Returns whether
+    /// the key is suspended now, or will be when its run ends. O(log n).
+    ///
+    /// Use this if a key waits for an event: its own write must come back, or another object must
+    /// appear. A run that learns so at its end returns [`Action::Suspend`](crate::Action::Suspend).
+    /// A suspended key is not handed out, takes no worker, and counts no failure:
+    ///
+    /// | what happens to a suspended key | what becomes of it |
+    /// |---|---|
+    /// | it is added | it runs when the suspension ends; more adds coalesce |
+    /// | it is added for a later time | as for any key: the suspension does not change the time |
+    /// | `resume` | it runs if it was added, or if its action asked for it; else nothing is left |
+    /// | the timeout ends | it runs in any case, and [the run learns so](crate::RunContext) |
+    /// | `suspend` | the new timeout counts |
+    /// | [`cancel`](Self::cancel) | it is no longer suspended |
+    /// | [`forget`](Self::forget) | it stays suspended |
+    /// | [`expedite`](Self::expedite) | its delay ends, but not its suspension |
+    /// | shutdown | a leftover, with the time left until the timeout |
+    ///
+    /// A key that is ready or delayed is suspended at once, and a ready one will run afterwards. An
+    /// active key is suspended when its run ends, however it ends. After `suspend`, the end of a
+    /// run asks for no other run, but [`Action::Suspend`](crate::Action::Suspend) does. A
+    /// [hold](crate::Policy) that ends later than the suspension holds the key on.
+    ///
+    /// Returns `false` and changes nothing if the queue does not hold the key or has only its
+    /// failures, and after shutdown. With a timeout of [`Duration::MAX`] the key waits for `resume`
+    /// alone. A timeout of zero has ended before the next operation.
+    ///
+    /// Suspended keys take up room, and count neither as ready nor as delayed. Their groups may
+    /// start other runs. A [`Fixed`](crate::storage::Fixed) queue needs
+    /// [`WithSuspension`](crate::priority::WithSuspension).
+    ///
+    /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
+    ///
+    /// # Examples
+    ///
+    /// A controller has written an object, and its cache does not show the write yet:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithSuspension;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Added, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add("node-7");
+    /// let work = queue.at(now).try_get().unwrap();
+    /// assert!(queue.at(now).suspend(&"node-7", Duration::from_secs(5)));
+    /// queue.at(now).finish(work.ticket, Action::Success);
+    ///
+    /// // Another event asks for a run: it waits, so that it does not act on the old state.
+    /// assert_eq!(queue.at(now).add("node-7"), Ok(Added::Delayed));
+    /// assert!(queue.at(now).try_get().is_none());
+    ///
+    /// // The write arrives.
+    /// assert!(queue.at(now).resume(&"node-7"));
+    /// assert_eq!(queue.at(now).try_get().unwrap().key, "node-7");
+    /// ```
+    pub fn suspend<B>(&mut self, key: &B, timeout: Duration) -> bool
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+        S: Storage<Policy<P>: Suspends>,
+    {
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return false;
+        }
+        match queue.locate(key, *now) {
+            Located::Found(id) => queue.suspend(id, *now + timeout),
+            Located::Absent(_) => false,
+        }
+    }
+
+    /// Ends the suspension of a key. Returns whether there was one. O(log n).
+    ///
+    /// The key becomes ready if it was added meanwhile, or if
+    /// [`Action::Suspend`](crate::Action::Suspend) has asked for a run. If it was added for a later
+    /// time, it is delayed until then.
+    ///
+    /// If the key is active, it is not suspended at the end of its run: not by a
+    /// [`suspend`](Self::suspend) before this, and not by
+    /// [`Action::Suspend`](crate::Action::Suspend), which makes it ready at once. So an event that
+    /// comes before the run reports its end is not lost. A `suspend` after this counts.
+    ///
+    /// Does nothing for any other key, and after shutdown.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithSuspension;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Finished, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add("volume-4");
+    /// let work = queue.at(now).try_get().unwrap();
+    ///
+    /// // The event is faster than the run that wants to wait for it.
+    /// assert!(!queue.at(now).resume(&"volume-4"));
+    /// let finished = queue.at(now).finish(work.ticket, Action::Suspend(Duration::MAX));
+    /// assert_eq!(finished, Finished::Ready);
+    /// ```
+    pub fn resume<B>(&mut self, key: &B) -> bool
+    where
+        K: Borrow<B>,
+        B: Eq + Hash + ?Sized,
+        S: Storage<Policy<P>: Suspends>,
+    {
+        let Self { queue, now, .. } = self;
+        if queue.closed {
+            return false;
+        }
+        match queue.locate(key, *now) {
+            Located::Found(id) => queue.resume(id, *now),
+            Located::Absent(_) => false,
+        }
+    }
+}
+
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
+    /// Whether a key may be suspended, or will be.
+    #[inline]
+    fn suspends(&self) -> bool {
+        S::Policy::<P>::SUSPENDS && self.gate.has(Gate::SUSPENDS)
+    }
+
+    /// What is kept of a key that is suspended, will be, or was.
+    #[inline]
+    pub(super) fn suspension(&self, id: SlotId) -> Suspension {
+        if !self.suspends() {
+            return Suspension::NONE;
+        }
+        self.kept_suspension(id)
+    }
+
+    // Apart, as all that looks at what is kept, so that a queue that suspends no key stays small.
+    #[cold]
+    #[inline(never)]
+    fn kept_suspension(&self, id: SlotId) -> Suspension {
+        let slot = self.slots.slot(id);
+        slot.map_or(Suspension::NONE, |slot| {
+            self.policy.suspension(&slot.meta.kept, id)
+        })
+    }
+
+    /// Changes what is kept of a key, from the first suspension on.
+    #[cold]
+    #[inline(never)]
+    fn change_suspension(&mut self, id: SlotId, change: impl FnOnce(&mut Suspension)) {
+        self.gate.set(Gate::SUSPENDS, true);
+        let Some(slot) = self.slots.slot_mut(id) else {
+            return;
+        };
+        let Some(suspension) = self.policy.suspension_mut(&mut slot.meta.kept, id) else {
+            return;
+        };
+        let was = suspension.has(Suspension::SUSPENDED);
+        change(suspension);
+        let is = suspension.has(Suspension::SUSPENDED);
+        if let Some(suspended) = self.policy.suspended_mut() {
+            *suspended = (*suspended + usize::from(is)).saturating_sub(usize::from(was));
+        }
+    }
+
+    /// Lets a key be suspended neither now nor at the end of its run, because its work is taken
+    /// back.
+    #[inline]
+    pub(super) fn cancel_suspension(&mut self, id: SlotId) {
+        if self.suspension(id).has(Suspension::PENDING) {
+            self.change_suspension(id, |suspension| {
+                suspension.set(Suspension::PENDING, false);
+            });
+        } else if !self.is_active(id) {
+            self.clear_suspension(id);
+        }
+    }
+
+    /// Forgets the suspension of a key: its run has ended, or nothing is left of its work.
+    #[inline]
+    pub(super) fn clear_suspension(&mut self, id: SlotId) {
+        if self.suspension(id) != Suspension::NONE {
+            self.change_suspension(id, |suspension| *suspension = Suspension::NONE);
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_suspended(&self, id: SlotId) -> bool {
+        self.suspends() && self.kept_suspension(id).has(Suspension::SUSPENDED)
+    }
+
+    pub(super) fn suspended_until(&self, id: SlotId) -> Option<Instant> {
+        self.delays.due(id).filter(|_| self.is_suspended(id))
+    }
+
+    /// How long a key is still suspended at most.
+    pub(super) fn suspension_left(&self, id: SlotId, now: Instant) -> Option<Duration> {
+        let until = self.suspended_until(id)?;
+        Some(if until.is_never() {
+            Duration::MAX
+        } else {
+            until.saturating_since(now)
+        })
+    }
+
+    /// Whether the last suspension of a key ended by its timeout.
+    pub(super) fn has_timed_out(&self, id: SlotId) -> bool {
+        self.suspension(id).has(Suspension::TIMED_OUT)
+    }
+
+    /// The suspension that begins at the end of a key's run.
+    #[inline]
+    pub(super) fn planned_suspension(&self, id: SlotId) -> Option<Suspension> {
+        Some(self.suspension(id)).filter(|suspension| suspension.has(Suspension::PENDING))
+    }
+
+    /// Whether a key will be handed out without another add or deadline of its own.
+    pub(super) fn runs_anyway(&self, id: SlotId) -> bool {
+        self.is_queued(id) || self.suspension(id).has(Suspension::QUEUED)
+    }
+
+    /// The deadline of a key: not the end of its suspension.
+    #[inline]
+    pub(super) fn deadline(&self, id: SlotId) -> Option<Instant> {
+        if self.is_suspended(id) {
+            let suspension = self.suspension(id);
+            return suspension.has(Suspension::DELAYED).then_some(suspension.at);
+        }
+        self.delays.due(id)
+    }
+
+    /// Sets the deadline of a key, also to a later time.
+    #[inline]
+    pub(super) fn set_deadline(&mut self, id: SlotId, due: Instant) {
+        if self.is_suspended(id) {
+            self.set_suspended_deadline(id, due);
+        } else {
+            let _ = self.delays.move_to(id, due);
+        }
+    }
+
+    fn set_suspended_deadline(&mut self, id: SlotId, due: Instant) {
+        self.change_suspension(id, |suspension| {
+            suspension.at = due;
+            suspension.set(Suspension::BACKOFF, false);
+            suspension.set(Suspension::DELAYED, true);
+        });
+    }
+
+    /// Takes back the deadline of a key.
+    #[inline]
+    pub(super) fn take_deadline(&mut self, id: SlotId) -> Option<Instant> {
+        if !self.is_suspended(id) {
+            return self.delays.remove(id);
+        }
+        let due = self.deadline(id);
+        self.change_suspension(id, |suspension| {
+            suspension.at = Instant::NEVER;
+            suspension.set(Suspension::BACKOFF | Suspension::DELAYED, false);
+        });
+        due
+    }
+
+    /// Notes that the limiter has set the deadline of a key, if that is `due`.
+    #[inline]
+    pub(super) fn note_backoff(&mut self, id: SlotId, due: Instant) {
+        if !self.is_suspended(id) {
+            self.delays.note_backoff(id, due);
+        } else if self.deadline(id) == Some(due) {
+            self.change_suspension(id, |suspension| {
+                suspension.set(Suspension::BACKOFF, true);
+            });
+        }
+    }
+
+    /// The level of the run that the next deadline of a key begins: of its own, or of the end of
+    /// its suspension.
+    pub(super) fn level_when_due(&self, id: SlotId) -> u8 {
+        let levels = self.levels(id);
+        let suspension = self.suspension(id);
+        if !suspension.has(Suspension::SUSPENDED) {
+            return levels.delayed();
+        }
+        let until = self.delays.due(id).unwrap_or(Instant::NEVER);
+        let queued = suspension.has(Suspension::QUEUED);
+        let delayed = suspension.has(Suspension::DELAYED) && suspension.at <= until;
+        let of = |is: bool, level| if is { level } else { LOWEST };
+        of(queued, levels.queued()).max(of(delayed, levels.delayed()))
+    }
+
+    /// Adds a suspended key: it runs when the suspension ends.
+    pub(super) fn add_suspended(&mut self, id: SlotId, level: u8) -> Added {
+        if !self.suspension(id).has(Suspension::QUEUED) {
+            self.queue_suspended(id, level);
+            return Added::Delayed;
+        }
+        self.metrics.coalesced();
+        if level <= self.levels(id).queued() {
+            return Added::Coalesced;
+        }
+        self.queue_suspended(id, level);
+        Added::Raised
+    }
+
+    fn queue_suspended(&mut self, id: SlotId, level: u8) {
+        self.change_suspension(id, |suspension| suspension.set(Suspension::QUEUED, true));
+        if let Some(slot) = self.slots.slot_mut(id) {
+            slot.meta.levels.set_queued(level);
+        }
+    }
+
+    /// Delays a suspended key until `due`, or keeps an earlier deadline.
+    pub(super) fn delay_suspended(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
+        match self.deadline(id) {
+            None => {
+                self.set_suspended_deadline(id, due);
+                self.set_delayed(id, level);
+                Added::Delayed
+            }
+            Some(pending) if due < pending => {
+                self.set_suspended_deadline(id, due);
+                let _ = self.raise_delayed(id, level);
+                Added::Sooner
+            }
+            Some(_) => {
+                self.metrics.coalesced();
+                self.raise_delayed(id, level)
+            }
+        }
+    }
+
+    /// Moves the deadline of a suspended key to the end of a hold, if that is later.
+    /// Returns whether it is.
+    pub(super) fn put_off_suspended(&mut self, id: SlotId, held: Instant) -> bool {
+        let is_before = self.deadline(id).is_some_and(|due| due < held);
+        if is_before {
+            self.move_deadline(id, held);
+        }
+        is_before
+    }
+
+    fn suspend(&mut self, id: SlotId, until: Instant) -> bool {
+        if self.is_suspended(id) {
+            let _ = self.delays.move_to(id, until);
+            return true;
+        }
+        match self.slots.slot(id).map(|slot| slot.phase) {
+            Some(phase) if phase.is_active() => {
+                self.change_suspension(id, |suspension| {
+                    let timed_out = suspension.has(Suspension::TIMED_OUT);
+                    *suspension = Suspension::new(Suspension::PENDING, until);
+                    suspension.set(Suspension::TIMED_OUT, timed_out);
+                });
+                return true;
+            }
+            Some(Phase::Ready) => {
+                let _ = self.leave_ready(id);
+                self.begin_suspension(id, until, Suspension::QUEUED);
+                return true;
+            }
+            _ => {}
+        }
+        let is_delayed = self.delays.has(id);
+        if is_delayed {
+            self.begin_suspension(id, until, 0);
+        }
+        is_delayed
+    }
+
+    /// Lets an action suspend its key at the end of the run. Returns `false` if the key was resumed
+    /// since the run began, or cannot be suspended.
+    pub(super) fn plan_suspension(&mut self, id: SlotId, until: Instant) -> bool {
+        if !S::Policy::<P>::SUSPENDS || self.suspension(id).has(Suspension::RESUMED) {
+            return false;
+        }
+        let flags = Suspension::PENDING | Suspension::ASKS;
+        self.change_suspension(id, |suspension| *suspension = Suspension::new(flags, until));
+        true
+    }
+
+    /// Suspends a key whose run has ended, as `plan` says.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn suspend_after_run(
+        &mut self,
+        id: SlotId,
+        plan: Suspension,
+        was_dirty: bool,
+        now: Instant,
+    ) {
+        let (mut flags, mut level) = (0, LOWEST);
+        if was_dirty {
+            flags = Suspension::QUEUED;
+            level = self.levels(id).queued();
+            self.dirty -= 1;
+            self.lists.note_clean(level);
+            self.report_depth(level);
+        }
+        if plan.has(Suspension::ASKS) {
+            flags = Suspension::QUEUED;
+            level = level.max(self.levels(id).running());
+        }
+        if let Some(slot) = self.slots.slot_mut(id) {
+            slot.meta.levels.set_queued(level);
+        }
+        let mut until = plan.at;
+        if self.closed {
+            // What is set after shutdown is beyond it, wherever the clock goes.
+            until = until.max(self.delays.stopped_at());
+        }
+        self.begin_suspension(id, until, flags);
+        if was_dirty && self.closed {
+            // The key does not become ready, so others have to make up for it (Q6).
+            let _ = self.release_due(SlotId::NONE, now);
+        }
+    }
+
+    /// Suspends a key that is neither ready nor active.
+    fn begin_suspension(&mut self, id: SlotId, until: Instant, queued: u8) {
+        let mut suspension = Suspension::new(Suspension::SUSPENDED | queued, Instant::NEVER);
+        if self.delays.has(id) {
+            suspension.set(Suspension::DELAYED, true);
+            suspension.set(Suspension::BACKOFF, self.delays.is_backoff(id));
+            suspension.at = self.delays.remove(id).unwrap_or(Instant::NEVER);
+        }
+        let _ = self.delays.schedule(id, until);
+        self.change_suspension(id, |kept| *kept = suspension);
+        // A hold may have begun with the run.
+        let _ = self.put_off_suspended(id, self.held_until(id));
+        self.note_change();
+        self.metrics.delayed(self.delays.len());
+    }
+
+    fn resume(&mut self, id: SlotId, now: Instant) -> bool {
+        if self.is_active(id) {
+            let pending = self.suspension(id).has(Suspension::PENDING);
+            self.change_suspension(id, |suspension| {
+                suspension.set(Suspension::PENDING, false);
+                suspension.set(Suspension::RESUMED, true);
+            });
+            return pending;
+        }
+        let is_suspended = self.is_suspended(id);
+        if is_suspended {
+            let _ = self.delays.remove(id);
+            self.end_suspension(id, now, false);
+        }
+        is_suspended
+    }
+
+    /// Ends the suspension of a key, whose deadline has left the heap. The key's `Drop` may run
+    /// here, last.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_suspension(&mut self, id: SlotId, at: Instant, timed_out: bool) {
+        let suspension = self.suspension(id);
+        let levels = self.levels(id);
+        let queued = suspension.has(Suspension::QUEUED);
+        let mut level = queued.then(|| levels.queued());
+        if timed_out {
+            level = level.or(Some(LOWEST));
+        }
+        let flags = if timed_out { Suspension::TIMED_OUT } else { 0 };
+        let after = Suspension::new(flags, Instant::NEVER);
+        self.change_suspension(id, |suspension| *suspension = after);
+        if suspension.has(Suspension::DELAYED) {
+            if suspension.at.is_after(at) {
+                let _ = self.delays.schedule(id, suspension.at);
+                if suspension.has(Suspension::BACKOFF) {
+                    self.delays.note_backoff(id, suspension.at);
+                }
+            } else {
+                level = level.max(Some(levels.delayed()));
+            }
+        }
+        self.note_change();
+        if let Some(level) = level {
+            let _ = self.mark(id, at, level);
+        }
+        self.metrics.delayed(self.delays.len());
+        if level.is_none() {
+            self.release_if_idle(id);
+        }
+    }
+}
