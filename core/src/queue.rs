@@ -319,7 +319,6 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Takes a ready key out of the queue, with any delay it has.
     fn retire(&mut self, id: SlotId) {
-        self.clear_suspension(id);
         let _ = self.leave_ready(id);
         let _ = self.drop_delay(id);
         self.release_if_idle(id);

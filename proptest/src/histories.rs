@@ -88,7 +88,11 @@ pub enum Step {
     /// Hands out no key from now on.
     Pause,
     /// Ends a pause.
-    Resume,
+    Unpause,
+    /// Suspends a key for a while at most.
+    Suspend(Key, Duration),
+    /// Ends the suspension of a key.
+    Resume(Key),
     /// [`Subject::order`].
     Order(GroupOrder),
     /// Asks for a key.
@@ -236,6 +240,8 @@ impl Step {
             | Self::Expedite(key)
             | Self::DoneKey(key)
             | Self::Why(key)
+            | Self::Suspend(key, _)
+            | Self::Resume(key)
             | Self::Start(Call::Flush(key) | Call::CancelAndWait(key) | Call::AddWait(key))
             | Self::Restore(Left { key, .. }) => *key,
             Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),

@@ -17,6 +17,7 @@ mod pace;
 mod priorities;
 mod records;
 mod subject;
+mod suspend;
 mod why;
 
 use std::fmt;
@@ -82,6 +83,16 @@ pub struct Model {
     failures: Vec<(Key, Memory)>,
     /// The bursts of debounced adds.
     bursts: Vec<(Key, Burst)>,
+    /// Keys that wait for an event.
+    suspended: Vec<suspend::Suspended>,
+    /// Keys that will be, when their runs end.
+    suspensions: Vec<(Key, suspend::Plan)>,
+    /// Active keys that were resumed during their runs.
+    resumed: Vec<Key>,
+    /// Keys whose suspension was ended by its timeout, until the end of their next run.
+    timed_out: Vec<Key>,
+    /// Whether keys can be suspended, and one was.
+    suspends: (bool, bool),
     /// Keys of which nothing else is left, in the order in which they came to rest.
     records: Vec<Key>,
 
@@ -151,6 +162,11 @@ impl Model {
             waiting: Vec::new(),
             failures: Vec::new(),
             bursts: Vec::new(),
+            suspended: Vec::new(),
+            suspensions: Vec::new(),
+            resumed: Vec::new(),
+            timed_out: Vec::new(),
+            suspends: (true, false),
             records: Vec::new(),
             is_shutting_down: false,
             paused: false,
@@ -261,6 +277,9 @@ impl Model {
         if self.dirty.contains(&key) {
             return self.raise(key, level, at);
         }
+        if self.is_suspended(key) {
+            return self.add_suspended(key, level);
+        }
         let held = self.held_until(key);
         if is_after(held, at) && !self.processing.contains(&key) {
             return self.schedule(key, held, level);
@@ -354,24 +373,30 @@ impl Model {
                 continue;
             }
             let own = self
-                .waiting
-                .iter()
+                .deadlines()
+                .into_iter()
                 .find(|entry| keys == 1 && Some(entry.key) == own && self.is_due(entry));
-            let Some(next) = own.copied().or(first).filter(|_| keys > 0) else {
+            let Some(next) = own.or(first).filter(|_| keys > 0) else {
                 break;
             };
             self.has_tied |= own.is_none()
                 && self
-                    .waiting
+                    .deadlines()
                     .iter()
                     .any(|entry| entry.due == next.due && entry.key != next.key);
             self.come_due(next);
-            (keys, released) = (keys - 1, true);
+            // The end of its suspension and its own deadline may both have passed.
+            let comes_again = own.is_some_and(|own| self.has_due(own.key));
+            keys -= usize::from(!comes_again);
+            released = true;
         }
         released
     }
 
     fn come_due(&mut self, entry: Waiting) {
+        if self.is_suspended(entry.key) {
+            return self.end_suspension(entry.key, entry.due, true);
+        }
         self.stop_waiting(entry.key);
         self.mark(entry.key, entry.due, entry.level);
     }
@@ -380,6 +405,8 @@ impl Model {
     fn arrive(&mut self) {
         match self.due_keys_max {
             Some(most) => drop(self.release(usize::from(most))),
+            // Only a suspension can end at once.
+            None if self.suspends.1 => drop(self.release(usize::MAX)),
             None => self.groups_come_due(),
         }
     }
@@ -388,8 +415,7 @@ impl Model {
     /// own, if that is due.
     fn arrive_at(&mut self, key: Key) {
         let Some(most) = self.due_keys_max else {
-            self.groups_come_due();
-            return;
+            return self.arrive();
         };
         self.release_with(usize::from(most), Some(key));
     }
@@ -409,12 +435,17 @@ impl Model {
 
     /// The deadline of a key comes, if it has passed. Returns whether it has.
     fn release_own(&mut self, key: Key) -> bool {
-        let own = self.waiting.iter().find(|entry| entry.key == key).copied();
-        let own = own.filter(|entry| self.is_due(entry));
+        let mut deadlines = self.deadlines().into_iter();
+        let own = deadlines.find(|entry| entry.key == key && self.is_due(entry));
         if let Some(entry) = own {
             self.come_due(entry);
         }
         own.is_some()
+    }
+
+    fn has_due(&self, key: Key) -> bool {
+        let mut deadlines = self.deadlines().into_iter();
+        deadlines.any(|entry| entry.key == key && self.is_due(&entry))
     }
 
     /// What is handed out next, with no deadline that has passed.
@@ -424,11 +455,7 @@ impl Model {
         let aged = self.first_aged();
         let has_passed = aged.is_some_and(|aged| self.release_own(aged));
         let aged = if has_passed { self.first_aged() } else { aged };
-        let is_due = |key: &Key| {
-            let mut waiting = self.waiting.iter();
-            waiting.any(|entry| entry.key == *key && self.is_due(entry))
-        };
-        let settled = aged.filter(|aged| !is_due(aged));
+        let settled = aged.filter(|aged| !self.has_due(*aged));
         settled.or_else(|| self.peek_first())
     }
 
@@ -489,6 +516,7 @@ impl Model {
             }),
             failures: self.failures_of(key),
             priority,
+            timed_out: self.timed_out.contains(&key),
         })
     }
 
@@ -505,7 +533,7 @@ impl Model {
         self.processing.retain(|other| *other != key);
         self.cancelled.retain(|other| *other != key);
         self.refresh(crate::subject::group_of(&key));
-        self.hold_after_run(key);
+        self.end_suspended_run(key);
         let again = self.dirty.contains(&key);
         if again && self.rules != Rules::ControllerRuntime {
             self.has_duplicates |= self.queue.contains(&key);
@@ -529,8 +557,10 @@ impl Model {
             dirty: active && self.dirty.contains(&key),
             cancelled: self.cancelled.contains(&key),
             due: entry.map(|entry| entry.due),
+            suspended: self.suspension(key).map(|suspended| suspended.until),
             failures: self.failures_of(key),
             priority: match entry {
+                _ if self.is_suspended(key) => self.level_of_end(key),
                 _ if self.dirty.contains(&key) => self.queued_level(key),
                 _ if active => self.running_level(key),
                 Some(entry) => entry.level,
@@ -540,7 +570,7 @@ impl Model {
     }
 
     fn first_waiting(&self) -> Option<Waiting> {
-        let order = |entry: &&Waiting| match self.rules {
+        let order = |entry: &Waiting| match self.rules {
             // priorityqueue.go, lessWaiting.
             Rules::ControllerRuntime => {
                 let level = u8::MAX - entry.level;
@@ -548,7 +578,7 @@ impl Model {
             }
             Rules::ClientGo | Rules::Requeue => (entry.due, 0, entry.number),
         };
-        self.waiting.iter().min_by_key(order).copied()
+        self.deadlines().into_iter().min_by_key(order)
     }
 
     /// The earliest time that will come, and at which something does.
@@ -593,6 +623,8 @@ impl fmt::Display for Model {
         );
         add("dirty", dirty.map(Key::to_string).collect());
         add("delayed", waiting.collect());
+        let suspended = self.suspended.iter();
+        add("suspended", suspended.map(ToString::to_string).collect());
         add("failures of", failed.collect());
         if self.paused {
             state.push(String::from("paused"));

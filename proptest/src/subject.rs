@@ -197,12 +197,18 @@ pub trait Subject {
     /// Adds a key as it was left over by another queue.
     fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>>;
 
-    /// Hands out no key until [`resume`](Self::resume).
+    /// Hands out no key until [`unpause`](Self::unpause).
     fn pause(&mut self);
     /// Ends a pause.
-    fn resume(&mut self);
+    fn unpause(&mut self);
     /// Whether the queue is paused.
     fn is_paused(&mut self) -> bool;
+
+    /// Suspends a key for a while at most. Called only if the queue
+    /// [can suspend keys](Abilities::suspends).
+    fn suspend(&mut self, key: Key, timeout: Duration) -> bool;
+    /// Ends the suspension of a key. Called only then.
+    fn resume(&mut self, key: Key) -> bool;
 
     /// Whether no key is ready or active.
     fn is_idle(&mut self) -> bool;
@@ -337,6 +343,8 @@ pub struct Abilities {
     pub limits_keys: bool,
     /// The queue can have a [policy](Setup::policy), and [debounces](Subject::add_debounced).
     pub governs: bool,
+    /// The queue can [suspend keys](Subject::suspend).
+    pub suspends: bool,
     /// A call that waits can be cancelled, as a future is by dropping it.
     pub cancels: bool,
     /// The shortest time that its timers can tell apart, at least a nanosecond. Histories are drawn
@@ -356,6 +364,7 @@ impl Default for Abilities {
             runs_by_itself: false,
             limits_keys: false,
             governs: true,
+            suspends: true,
             cancels: true,
             grain: Duration::from_nanos(1),
             places: None,
@@ -434,15 +443,18 @@ pub struct Handed {
     pub failures: u32,
     /// Its priority level.
     pub priority: u8,
+    /// It was suspended, and nobody resumed it in time.
+    pub timed_out: bool,
 }
 
 impl fmt::Display for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "key {} with {} failures", self.key, self.failures)?;
         match self.priority {
-            0 => Ok(()),
-            level => write!(f, " at level {level}"),
+            0 => {}
+            level => write!(f, " at level {level}")?,
         }
+        f.write_str(if self.timed_out { ", timed out" } else { "" })
     }
 }
 
@@ -487,6 +499,8 @@ pub struct Known {
     pub cancelled: bool,
     /// The deadline the key waits for.
     pub due: Option<Instant>,
+    /// The end of the timeout, if the key is suspended.
+    pub suspended: Option<Instant>,
     /// How many failures are remembered of it.
     pub failures: u32,
     /// The priority level at which it is ready or will be; else of its run; else of its deadline.
@@ -508,6 +522,7 @@ impl From<Work<Key>> for Handed {
             key: work.key,
             ticket: Ticket::Core(work.ticket),
             failures: work.failures,
+            timed_out: work.timed_out,
         }
     }
 }
@@ -559,6 +574,7 @@ impl From<KeyState> for Known {
             dirty: state.dirty,
             cancelled: state.cancelled,
             due: state.due,
+            suspended: state.suspended,
             failures: state.failures,
             priority: state.priority,
         }

@@ -3,7 +3,7 @@
 use ::std::collections::BTreeSet;
 
 use requeue_core::metrics::NoMetrics;
-use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy};
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance;
 use requeue_proptest::conformance::{NotTried, RULES, drawn, rules_not_tried};
@@ -26,7 +26,7 @@ macro_rules! core_fixed {
     ($($name:ident: $capacity:literal;)+) => {
         $(mod $name {
             use super::*;
-            conformance!(Direct<WithPolicy, Fixed<$capacity>>, steps);
+            conformance!(Direct<WithSuspension, Fixed<$capacity>>, steps);
         })+
     };
 }
@@ -81,7 +81,7 @@ mod tokio_for_64 {
 
 mod embassy {
     use super::*;
-    conformance!(OnWorkQueue<Embassy<64, WithPolicy>>);
+    conformance!(OnWorkQueue<Embassy<64, WithSuspension>>);
 }
 
 mod embassy_without_policy {
@@ -107,7 +107,7 @@ macro_rules! drawn {
 }
 
 drawn! {
-    core_fixed_64_with_wide_numbers: Direct<WithPolicy, Fixed<64, u16>>;
+    core_fixed_64_with_wide_numbers: Direct<WithSuspension, Fixed<64, u16>>;
     core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, NoMetrics>;
     core_growable_without_metrics: Direct<Plain, Growable, NoMetrics>;
     core_growable_for_1: Direct<Plain, Growable, NoMetrics, 1>;
@@ -115,9 +115,9 @@ drawn! {
     core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Growable, Figures, 4>;
     core_growable_for_4_with_aging: Direct<Aged, Growable, Figures, 4>;
     work_queue_growable_for_2: OnWorkQueue<Bare<Plain, Growable>, 2>;
-    work_queue_fixed_2: OnWorkQueue<Bare<WithPolicy, Fixed<2>>>;
+    work_queue_fixed_2: OnWorkQueue<Bare<WithSuspension, Fixed<2>>>;
     work_queue_growable: OnWorkQueue<Bare<Plain, Growable>>;
-    embassy_3: OnWorkQueue<Embassy<3, WithPolicy>>;
+    embassy_3: OnWorkQueue<Embassy<3, WithSuspension>>;
     core_fixed_4_with_levels: Direct<GovernedLevels, Fixed<4>>;
     core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, NoMetrics>;
     core_fixed_4_with_groups_and_levels: Direct<Groups<u8, GovernedLevels, 4>, Fixed<4>>;
@@ -141,7 +141,7 @@ type Leveled = Levels<3>;
 type Aged = Aging<Levels<3>>;
 type Grouped = Groups<u8>;
 type GroupedLevels = Groups<u8, Levels<3>>;
-type GovernedLevels = WithPolicy<Levels<3>>;
+type GovernedLevels = WithSuspension<Levels<3>>;
 type AgingGroups = Groups<u8, Aging<GovernedLevels>, 4>;
 
 kinds! {
@@ -150,7 +150,7 @@ kinds! {
     std_with_levels: OnWorkQueue<Threads<Leveled>>;
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
-    core_fixed_64_with_groups: Direct<Groups<u8, WithPolicy>, Fixed<64>>;
+    core_fixed_64_with_groups: Direct<Groups<u8, WithSuspension>, Fixed<64>>;
     core_fixed_64_with_aging: Direct<Aging<GovernedLevels>, Fixed<64>>;
     core_growable_with_aging: Direct<Aged, Growable>;
     core_growable_with_groups: Direct<GroupedLevels, Growable>;
@@ -159,13 +159,13 @@ kinds! {
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
     std_with_aging: OnWorkQueue<Threads<Aged>>;
     tokio_with_aging: OnWorkQueue<Tasks<Aged>>;
-    embassy_with_aging: OnWorkQueue<Embassy<64, WithPolicy<Aging<Levels<3>>>>>;
-    embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8, WithPolicy>>>;
+    embassy_with_aging: OnWorkQueue<Embassy<64, WithSuspension<Aging<Levels<3>>>>>;
+    embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8, WithSuspension>>>;
 }
 
 #[test]
 fn core_fixed_20_crowded() {
-    drawn::operations_on_many_keys::<Direct<WithPolicy, Fixed<20>>>(REGRESSIONS);
+    drawn::operations_on_many_keys::<Direct<WithSuspension, Fixed<20>>>(REGRESSIONS);
 }
 
 #[test]
@@ -175,17 +175,17 @@ fn histories_on_tokio_with_levels() {
 
 #[test]
 fn histories_on_embassy_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Embassy<2, WithPolicy>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Embassy<2, WithSuspension>>>(HISTORIES);
 }
 
 #[test]
 fn histories_on_std_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Threads<WithPolicy, Fixed<2>>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Threads<WithSuspension, Fixed<2>>>>(HISTORIES);
 }
 
 #[test]
 fn histories_on_tokio_with_room_for_two_keys() {
-    drawn::histories_of_calls::<OnWorkQueue<Tasks<WithPolicy, Fixed<2>>>>(HISTORIES);
+    drawn::histories_of_calls::<OnWorkQueue<Tasks<WithSuspension, Fixed<2>>>>(HISTORIES);
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn only_these_rules_are_not_tried_on_core() {
             OF_LOCK,
         ],
     );
-    assert_only::<Direct<WithPolicy, Fixed<64>>>(
+    assert_only::<Direct<WithSuspension, Fixed<64>>>(
         false,
         &[
             OF_GROWING, OF_LIMITS, OF_LEVELS, OF_AGING, OF_GROUPS, OF_PANICS, OF_LOCK,
@@ -393,11 +393,11 @@ fn only_these_rules_are_not_tried_on_embassy() {
     // Its room is in the type.
     let of_room = [OF_GROWING, OF_LIMITS, OF_LIMITED_CALLS];
     let with = |more: &[&'static [&'static str]]| [&of_room[..], more].concat();
-    assert_only::<OnWorkQueue<Embassy<64, WithPolicy>>>(
+    assert_only::<OnWorkQueue<Embassy<64, WithSuspension>>>(
         true,
         &with(&[OF_LEVELS, OF_AGING, OF_GROUPS]),
     );
-    assert_only::<OnWorkQueue<Embassy<64, WithPolicy<Levels<3>>>>>(
+    assert_only::<OnWorkQueue<Embassy<64, WithSuspension<Levels<3>>>>>(
         true,
         &with(&[OF_AGING, OF_GROUPS]),
     );
@@ -405,7 +405,7 @@ fn only_these_rules_are_not_tried_on_embassy() {
 
 #[test]
 fn a_rule_that_is_not_tried_says_why() {
-    let not_tried = rules_not_tried::<Direct<WithPolicy, Fixed<2>>>();
+    let not_tried = rules_not_tried::<Direct<WithSuspension, Fixed<2>>>();
     let why = not_tried.iter().find(|it| it.rule.group == "fifo");
     let expected = "fifo::keys_come_out_in_the_order_in_which_they_became_ready: \
                     there is room for 2 keys, which is too little";

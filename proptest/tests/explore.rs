@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::priority::{Plain, WithPolicy};
+use requeue_core::priority::{Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, AddOptions, Merge};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
@@ -22,6 +22,7 @@ fn steps() -> Vec<Step> {
         Step::Complete(0, Action::GiveUp),
         Step::Complete(0, Action::RequeueAfter(delay(1))),
         Step::Complete(0, Action::Snooze(delay(2))),
+        Step::Complete(0, Action::Suspend(delay(1))),
         Step::Next(0, Action::Release),
         Step::Advance(delay(1)),
         Step::ShutDown,
@@ -30,7 +31,7 @@ fn steps() -> Vec<Step> {
         Step::TakeReady,
         Step::ExpediteAll,
         Step::Pause,
-        Step::Resume,
+        Step::Unpause,
         Step::RetainBelow(2),
         Step::Snapshot,
     ];
@@ -47,6 +48,8 @@ fn steps() -> Vec<Step> {
             Step::CancelKey(key),
             Step::CancelDelay(key),
             Step::Expedite(key),
+            Step::Suspend(key, delay(2)),
+            Step::Resume(key),
             Step::Restore(left(key)),
             Step::AddWith(key, replacing(key)),
         ]);
@@ -157,7 +160,7 @@ macro_rules! explored {
 }
 
 explored! {
-    core_fixed_1: Direct<WithPolicy, Fixed<1>>;
-    core_fixed_2: Direct<WithPolicy, Fixed<2>>;
+    core_fixed_1: Direct<WithSuspension, Fixed<1>>;
+    core_fixed_2: Direct<WithSuspension, Fixed<2>>;
     core_growable: Direct<Plain, Growable>;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::priority::{Groups, Plain, WithPolicy};
+use requeue_core::priority::{Groups, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::histories::{Looks, Step, check};
 use requeue_proptest::subject::{
@@ -21,7 +21,7 @@ fn a_delay_leaves_a_ready_key_in_its_place() {
     ];
     let setup = Setup::exponential();
     assert_eq!(
-        check::<Direct<WithPolicy, Fixed<2>>>(&setup, &steps, Looks::Always),
+        check::<Direct<WithSuspension, Fixed<2>>>(&setup, &steps, Looks::Always),
         Ok(())
     );
     assert_eq!(

@@ -220,9 +220,6 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         let id = queue.delays.first()?;
         let mut leftover = queue.leftover(id, queue.level_when_due(id))?;
         let (_, due) = queue.delays.pop()?;
-        if queue.is_idle_slot(id) {
-            queue.clear_suspension(id);
-        }
         if due.is_never() {
             leftover.left = Duration::MAX;
         } else {

@@ -11,6 +11,7 @@ use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::policy::KeepPolicy;
 use crate::store::{Located, Slots, Storage};
 
 use super::{Place, Queue, Session};
@@ -66,9 +67,18 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 Some((id, due)) => self.come_due(id, due),
                 None => return S::Lists::<P>::BLOCKS && groups == 0,
             }
-            keys -= 1;
+            if !(S::Policy::<P>::SUSPENDS && keys == 1 && self.must_go_on(own, now)) {
+                keys -= 1;
+            }
         }
         true
+    }
+
+    /// Whether more deadlines have to come because of suspensions that have ended. A key that was
+    /// suspended may have another deadline that has passed. And if holds delay such keys, a drain
+    /// must not end before the backlog (Q6).
+    fn must_go_on(&self, own: SlotId, now: Instant) -> bool {
+        self.delays.has_passed(own, now) || (self.is_drained() && self.delays.is_due(now))
     }
 
     /// Whether the next deadline is that of a group, while so many more keys may become ready.
@@ -163,7 +173,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let first = first_of(&self.lists);
             if first.is_some() || !backlog {
                 // If it is raised, it is still first.
-                if S::Lists::<P>::BLOCKS
+                if (S::Lists::<P>::BLOCKS || S::Policy::<P>::SUSPENDS)
                     && let Some(first) = first
                 {
                     let _ = self.release_own(first, now);

@@ -286,6 +286,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if self.delays.has(id) {
             return;
         }
+        self.clear_suspension(id);
         if !is_kept {
             self.release_slot(id);
             return;

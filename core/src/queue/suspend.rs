@@ -320,6 +320,25 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         of(queued, levels.queued()).max(of(delayed, levels.delayed()))
     }
 
+    /// The deadline that a suspended key has when its timeout has ended, and whether it is ready
+    /// beside: it is not if it is held.
+    pub(super) fn after_end(&self, id: SlotId, until: Instant) -> Option<(Instant, bool)> {
+        let own = self.deadline(id).filter(|due| due.is_after(until));
+        let held = self.held_until(id);
+        if held.is_after(until) {
+            return Some((own.map_or(held, |own| own.min(held)), false));
+        }
+        own.map(|own| (own, true))
+    }
+
+    /// Whether a deadline that is set now would have passed.
+    pub(super) fn is_past(&self, due: Instant, now: Instant) -> bool {
+        if self.closed {
+            return due < self.delays.stopped_at();
+        }
+        due <= now
+    }
+
     /// Adds a suspended key: it runs when the suspension ends.
     pub(super) fn add_suspended(&mut self, id: SlotId, level: u8) -> Added {
         if !self.suspension(id).has(Suspension::QUEUED) {

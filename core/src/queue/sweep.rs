@@ -299,11 +299,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let slot = self.slots.slot(id)?;
         let mut state = self.state_of(id)?;
         if self.delays.has_passed(id, self.time_at(now)) {
-            let left = state
-                .due
-                .filter(|due| state.suspended.is_some_and(|until| *due > until));
+            let next = state.suspended.and_then(|until| self.after_end(id, until));
             state.come_due(self.level_when_due(id));
-            state.due = left;
+            if let Some((due, is_ready)) = next {
+                state.ready = is_ready;
+                state.due = Some(due);
+                if self.is_past(due, now) {
+                    state.come_due(self.levels(id).delayed().max(state.priority));
+                }
+            }
         }
         Some(Entry {
             key: &slot.key,

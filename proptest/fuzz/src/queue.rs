@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::metrics::NoMetrics;
-use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy};
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::Figures;
 use requeue_proptest::histories::{Failure, Looks, Step, check};
@@ -73,25 +73,25 @@ macro_rules! candidates {
 }
 
 const CANDIDATES: [Candidate; 21] = candidates! {
-    Direct<WithPolicy, Fixed<1>>, 3 keys;
-    Direct<WithPolicy, Fixed<2>>, 4 keys;
+    Direct<WithSuspension, Fixed<1>>, 3 keys;
+    Direct<WithSuspension, Fixed<2>>, 4 keys;
     Direct<Plain, Fixed<3>>, 5 keys;
-    Direct<WithPolicy, Fixed<4>, NoMetrics>, 6 keys;
-    Direct<WithPolicy, Fixed<8>>, 9 keys;
-    Direct<WithPolicy, Fixed<64>>, 40 keys;
-    Direct<WithPolicy, Fixed<64, u16>>, 6 keys;
+    Direct<WithSuspension, Fixed<4>, NoMetrics>, 6 keys;
+    Direct<WithSuspension, Fixed<8>>, 9 keys;
+    Direct<WithSuspension, Fixed<64>>, 40 keys;
+    Direct<WithSuspension, Fixed<64, u16>>, 6 keys;
     Direct<Plain, Growable>, 6 keys;
     Direct<Groups<u8>, Growable>, 6 keys;
-    Direct<Groups<u8, WithPolicy<Levels<3>>>, Fixed<4>>, 6 keys;
+    Direct<Groups<u8, WithSuspension<Levels<3>>>, Fixed<4>>, 6 keys;
     Direct<Plain, Growable>, 40 keys;
     Direct<Plain, Growable, NoMetrics>, 6 keys;
-    OnWorkQueue<Bare<WithPolicy, Fixed<2>>>, 4 keys;
+    OnWorkQueue<Bare<WithSuspension, Fixed<2>>>, 4 keys;
     OnWorkQueue<Bare<Plain, Growable>>, 6 keys;
-    Direct<WithPolicy<Levels<3>>, Fixed<4>>, 6 keys;
-    Direct<WithPolicy<Levels<3>>, Fixed<64>>, 40 keys;
+    Direct<WithSuspension<Levels<3>>, Fixed<4>>, 6 keys;
+    Direct<WithSuspension<Levels<3>>, Fixed<64>>, 40 keys;
     Direct<Levels<3>, Growable>, 9 keys;
     Direct<Aging<Levels<3>>, Growable>, 9 keys;
-    Direct<Groups<u8, Aging<WithPolicy<Levels<3>>>>, Fixed<4>>, 6 keys;
+    Direct<Groups<u8, Aging<WithSuspension<Levels<3>>>>, Fixed<4>>, 6 keys;
     Direct<Groups<u8, Aging<Levels<3>>>, Growable>, 9 keys;
     Direct<Plain, Growable, Figures, 4>, 6 keys;
 };

@@ -97,7 +97,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=51_u8)? {
+    Ok(match bytes.int_in_range(0..=54_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=2 => Step::Add(key(bytes, keys)?),
         3 => Step::Why(key(bytes, keys)?),
@@ -128,7 +128,7 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         38 => Step::Expedite(key(bytes, keys)?),
         39 => Step::ExpediteAll,
         41 => Step::Pause,
-        42 => Step::Resume,
+        42 => Step::Unpause,
         44 => Step::Snapshot,
         43 => Step::Restore(left(bytes, keys)?),
         45..=46 => Step::AddDebounced(
@@ -136,6 +136,8 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
             draw::duration(bytes)?,
             draw::duration(bytes)?,
         ),
+        52..=53 => Step::Suspend(key(bytes, keys)?, draw::duration(bytes)?),
+        54 => Step::Resume(key(bytes, keys)?),
         48 => Step::Order(order(bytes)?),
         49 => Step::AgeAfter(age(bytes)?),
         51 => Step::LimitKeys(max_keys(bytes)?),
@@ -193,7 +195,7 @@ fn order(bytes: &mut Unstructured) -> Result<GroupOrder> {
             GroupOrder::Limit(group, if own { Some(cap(bytes)?) } else { None })
         }
         4 => GroupOrder::Pause(group),
-        _ => GroupOrder::Resume(group),
+        _ => GroupOrder::Unpause(group),
     })
 }
 
@@ -229,12 +231,13 @@ fn cap(bytes: &mut Unstructured) -> Result<Cap> {
 
 /// How a run may end.
 pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
-    Ok(match bytes.int_in_range(0..=5_u8)? {
+    Ok(match bytes.int_in_range(0..=6_u8)? {
         0 => Action::Release,
         1 => Action::Success,
         2 => Action::RequeueAfter(draw::duration(bytes)?),
         3 => Action::Retry,
         4 => Action::GiveUp,
+        5 => Action::Suspend(draw::duration(bytes)?),
         _ => Action::Snooze(draw::duration(bytes)?),
     })
 }
@@ -303,7 +306,7 @@ mod tests {
             Step::ExpediteAll => 28,
             Step::RetainBelow(_) => 29,
             Step::Pause => 30,
-            Step::Resume => 31,
+            Step::Unpause => 31,
             Step::Restore(_) => 32,
             Step::Snapshot => 33,
             Step::AddDebounced(..) => 34,
@@ -312,6 +315,8 @@ mod tests {
             Step::AgeAfter(_) => 37,
             Step::LimitKeys(_) => 38,
             Step::Why(_) => 39,
+            Step::Suspend(..) => 40,
+            Step::Resume(_) => 41,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -328,6 +333,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..40).collect());
+        assert_eq!(drawn, (0..42).collect());
     }
 }

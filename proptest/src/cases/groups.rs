@@ -82,7 +82,7 @@ pub(crate) fn a_paused_group_keeps_its_keys(script: &mut Script) {
     script.get(1);
     script.nothing_to_get();
     script.len(1);
-    script.subject.order(&GroupOrder::Resume(0));
+    script.subject.order(&GroupOrder::Unpause(0));
     script.get(3);
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn a_group_that_is_resumed_wakes_a_getter() -> CallScript {
         add(3),
         Step::Settle,
         Step::Advance(Duration::from_millis(1)),
-        Step::Order(GroupOrder::Resume(0)),
+        Step::Order(GroupOrder::Unpause(0)),
         Step::Settle,
     ])
 }

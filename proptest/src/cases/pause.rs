@@ -12,13 +12,13 @@ pub(crate) fn a_paused_queue_hands_out_nothing_and_loses_nothing(script: &mut Sc
     assert_eq!(script.subject.try_get(), None);
     script.nothing_to_get();
     script.len(2);
-    script.subject.resume();
+    script.subject.unpause();
     assert!(!script.subject.is_paused());
     script.get(1);
     script.subject.pause();
     script.advance(10);
     script.nothing_to_get();
-    script.subject.resume();
+    script.subject.unpause();
     script.get(2);
     script.done(1);
     script.get(1);
@@ -32,13 +32,13 @@ pub(crate) fn runs_end_while_the_queue_is_paused(script: &mut Script) {
     assert_eq!(finished, Finished::Delayed(ms(5)));
     script.advance(5);
     script.nothing_to_get();
-    script.subject.resume();
+    script.subject.unpause();
     script.get(1);
     script.add(1, Added::Dirty);
     script.subject.pause();
     script.done(1);
     script.nothing_to_get();
-    script.subject.resume();
+    script.subject.unpause();
     script.get(1);
 }
 

@@ -9,7 +9,7 @@ pub(crate) fn getters_wait_until_the_queue_is_resumed() -> CallScript {
         Step::Pause,
         add(1),
         Step::Settle,
-        Step::Resume,
+        Step::Unpause,
         Step::Settle,
     ])
 }
@@ -22,7 +22,7 @@ pub(crate) fn a_deadline_that_passes_in_a_pause_is_noticed_after_it() -> CallScr
         Step::Settle,
         advance(10),
         Step::Settle,
-        Step::Resume,
+        Step::Unpause,
         Step::Settle,
     ])
 }
@@ -35,7 +35,7 @@ pub(crate) fn a_call_with_a_time_limit_gives_up_in_a_pause() -> CallScript {
         Step::Settle,
         advance(10),
         Step::Settle,
-        Step::Resume,
+        Step::Unpause,
         get(),
         Step::Settle,
     ])

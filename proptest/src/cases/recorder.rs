@@ -132,7 +132,9 @@ impl Subject for Recorder {
         debug: retain_below(key: Key) -> usize;
         debug: restore(left: Left) -> Result<Added, Rejected<Left>>;
         nothing: pause();
-        nothing: resume();
+        nothing: unpause();
+        debug: suspend(key: Key, timeout: Duration) -> bool;
+        debug: resume(key: Key) -> bool;
         debug: is_paused() -> bool;
         debug: is_idle() -> bool;
         debug: is_settled() -> bool;

@@ -143,7 +143,7 @@ pub(crate) fn a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token(script: &
     why(script, 3, Why::Paused);
     script.advance(10);
     why(script, 3, Why::Paused);
-    script.subject.resume();
+    script.subject.unpause();
     why(script, 3, Why::Ready);
     script.get(3);
 }
@@ -172,8 +172,8 @@ pub(crate) fn a_ready_key_waits_for_its_group(script: &mut Script) {
     why(script, 1, Why::Ready);
     script.subject.pause();
     why(script, 6, Why::Paused);
-    script.subject.resume();
-    script.subject.order(&GroupOrder::Resume(0));
+    script.subject.unpause();
+    script.subject.order(&GroupOrder::Unpause(0));
     script.done(3);
     why(script, 6, Why::GroupNoToken { until });
     script.advance(9);

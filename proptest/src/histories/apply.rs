@@ -31,7 +31,9 @@ impl Pair {
             | Step::Expedite(_)
             | Step::ExpediteAll
             | Step::Pause
-            | Step::Resume
+            | Step::Unpause
+            | Step::Suspend(..)
+            | Step::Resume(_)
             | Step::Snapshot
             | Step::Why(_)
             | Step::Order(_)
@@ -53,6 +55,12 @@ impl Pair {
                 model.expedite_all();
                 done()
             }
+            Step::Suspend(key, timeout) if self.abilities.suspends => {
+                both(subject.suspend(key, timeout), model.suspend(key, timeout))
+            }
+            Step::Resume(key) if self.abilities.suspends => {
+                both(subject.resume(key), model.resume(key))
+            }
             Step::Snapshot => both(subject.snapshot(), model.snapshot()),
             Step::Why(key) => both(subject.why(key), see_as(subject, model.why(key))),
             Step::Pause => {
@@ -60,9 +68,9 @@ impl Pair {
                 model.pause();
                 done()
             }
-            Step::Resume => {
-                subject.resume();
-                model.resume();
+            Step::Unpause => {
+                subject.unpause();
+                model.unpause();
                 done()
             }
             Step::Order(ref order) if subject.groups() => {

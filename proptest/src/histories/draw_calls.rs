@@ -110,7 +110,7 @@ const BUSY: [Kind; 40] = [
         Step::AddDebounced(key(a), delay(b, u), units(a % 16, u))
     }),
     (2, |_, _, _| Step::Pause),
-    (3, |_, _, _| Step::Resume),
+    (3, |_, _, _| Step::Unpause),
     (2, |_, _, _| Step::Start(Call::WaitIdle)),
     (2, |_, _, _| Step::Start(Call::WaitSettled)),
     (3, |a, _, _| Step::Start(Call::Flush(key(a)))),
@@ -166,7 +166,7 @@ fn pause(a: u8, group: u8) -> GroupOrder {
     if a.is_multiple_of(2) {
         GroupOrder::Pause(group)
     } else {
-        GroupOrder::Resume(group)
+        GroupOrder::Unpause(group)
     }
 }
 

@@ -111,7 +111,7 @@ fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
         10 => getting(),
         8 => completing(keys),
         4 => passing(),
-        3 => controlling(keys),
+        4 => controlling(keys),
     ]
     .boxed()
 }
@@ -127,7 +127,9 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         1 => Just(Step::Snapshot),
         4 => key().prop_map(Step::Why),
         1 => Just(Step::Pause),
-        2 => Just(Step::Resume),
+        2 => Just(Step::Unpause),
+        5 => (key(), delay()).prop_map(|(key, timeout)| Step::Suspend(key, timeout)),
+        5 => key().prop_map(Step::Resume),
         4 => order().prop_map(Step::Order),
         2 => proptest::option::of(delay()).prop_map(Step::AgeAfter),
         2 => select(vec![0, 1, 2, 3, 5, 20, usize::MAX]).prop_map(Step::LimitKeys),
@@ -141,7 +143,7 @@ fn order() -> impl Strategy<Value = GroupOrder> {
         3 => (group(), proptest::option::weighted(0.8, cap()))
             .prop_map(|(group, cap)| GroupOrder::Limit(group, cap)),
         1 => group().prop_map(GroupOrder::Pause),
-        2 => group().prop_map(GroupOrder::Resume),
+        2 => group().prop_map(GroupOrder::Unpause),
     ]
 }
 
@@ -262,6 +264,7 @@ fn action() -> impl Strategy<Value = Action> {
         Just(Action::Retry),
         Just(Action::GiveUp),
         delay().prop_map(Action::Snooze),
+        delay().prop_map(Action::Suspend),
     ]
 }
 

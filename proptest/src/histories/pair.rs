@@ -72,6 +72,7 @@ impl Pair {
             model: model
                 .with_levels(subject.levels())
                 .with_groups(subject.groups())
+                .with_suspensions(abilities.suspends)
                 .limit_due_keys(abilities.due_keys_max),
             tickets: Vec::new(),
             sleepers: Vec::new(),

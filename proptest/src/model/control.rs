@@ -54,7 +54,7 @@ impl Model {
             return;
         }
         while self.release(usize::MAX) {}
-        if self.policy.holds() {
+        if self.policy.holds() || self.suspends.1 {
             let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
             for key in keys {
                 self.end_delay(key);
@@ -133,6 +133,8 @@ impl Model {
             self.add_now_or_at(key, due, level)
         };
         match added {
+            // Of a suspended key, its end is no deadline that was moved.
+            Added::Delayed if !is_after(chosen, self.now) => Added::Delayed,
             Added::Delayed if chosen < entry.due => Added::Sooner,
             Added::Delayed => Added::Later,
             ready => ready,
@@ -166,13 +168,15 @@ impl Model {
 
     /// Whether the order is specified in which delays end that are ended together.
     pub(crate) fn ends_delays_in_order(&self) -> bool {
-        self.waiting.len() < 2 || !self.policy.holds()
+        self.waiting.len() < 2 || !(self.policy.holds() || self.suspends.1)
     }
 
     fn with_work_from(&self, key: Key) -> Vec<Key> {
         let waiting = self.waiting.iter().map(|entry| entry.key);
         let active = self.processing.iter().copied();
+        let suspended = self.suspended.iter().map(|suspended| suspended.key);
         let keys = self.dirty.iter().copied().chain(active).chain(waiting);
+        let keys = keys.chain(suspended);
         let keys: BTreeSet<Key> = keys.filter(|other| *other >= key).collect();
         keys.into_iter().collect()
     }
@@ -188,6 +192,7 @@ impl Model {
             self.cancelled.push(key);
         }
         self.note_flushes_of(key);
+        self.cancel_suspension(key);
         self.stop_waiting(key);
         self.take_places();
         self.settle();

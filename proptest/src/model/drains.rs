@@ -77,7 +77,7 @@ impl Model {
     }
 
     fn is_drained(&self) -> bool {
-        let is_due = self.waiting.iter().any(|entry| self.is_due(entry));
+        let is_due = self.deadlines().iter().any(|entry| self.is_due(entry));
         self.processing.is_empty() && self.queue.is_empty() && !is_due
     }
 

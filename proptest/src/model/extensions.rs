@@ -43,6 +43,7 @@ impl Model {
             }
             Action::Retry => Some(self.charge(key)),
             Action::Snooze(delay) => Some(delay),
+            Action::Suspend(timeout) => self.plan_suspension(key, timeout),
             _ => None,
         };
         if let Some(delay) = delay {
@@ -67,6 +68,7 @@ impl Model {
         let is_held = was_dirty && !ready;
         let delay = delay.map(|delay| delay.max(left));
         let delay = if is_held { Some(left) } else { delay };
+        let delay = self.suspension_left(key).or(delay);
         match delay {
             _ if ready => Finished::Ready,
             None => Finished::Idle,
@@ -90,6 +92,9 @@ impl Model {
         } = self.first_waiting()?;
         let failures = self.failures_of(key);
         self.stop_waiting(key);
+        if !self.processing.contains(&key) && !self.queue.contains(&key) {
+            self.cancel_suspension(key);
+        }
         self.settle();
         let left = if due.is_never() {
             Duration::MAX
@@ -152,6 +157,7 @@ impl Model {
         remove(&mut self.added, key);
         self.dirty.retain(|other| *other != key);
         self.note_flushes_of(key);
+        self.cancel_suspension(key);
         self.stop_waiting(key);
         self.settle();
         Left {

@@ -26,6 +26,9 @@ pub struct Fingerprint {
     failures: Vec<(Key, Memory)>,
     /// And when each began; how long ago if times are relative.
     bursts: Vec<(Key, Instant)>,
+    /// And what else is kept of them.
+    suspended: Vec<super::suspend::Suspended>,
+    suspensions: String,
     records: Vec<Key>,
     is_shutting_down: bool,
     paused: bool,
@@ -77,6 +80,9 @@ impl Fingerprint {
                 )
             })
             .collect();
+        for suspended in &mut self.suspended {
+            suspended.until = relative(suspended.until);
+        }
         for (_, first) in &mut self.bursts {
             *first = Instant::EPOCH + now.saturating_since(*first);
         }
@@ -110,6 +116,11 @@ impl Model {
             waiting,
             failures,
             bursts: _,
+            suspended,
+            suspensions,
+            resumed,
+            timed_out,
+            suspends,
             records,
             is_shutting_down,
             paused,
@@ -157,6 +168,8 @@ impl Model {
                 .collect(),
             failures,
             bursts: self.present_bursts(),
+            suspended: suspended.clone(),
+            suspensions: format!("{suspensions:?}, {resumed:?}, {timed_out:?}, {suspends:?}"),
             records: records.clone(),
             is_shutting_down: *is_shutting_down,
             paused: *paused,

@@ -85,7 +85,7 @@ impl Model {
                 turns.paused.retain(|name| *name != group);
                 turns.paused.push(group);
             }
-            GroupOrder::Resume(group) => turns.paused.retain(|name| *name != group),
+            GroupOrder::Unpause(group) => turns.paused.retain(|name| *name != group),
         }
         self.refresh(order.group());
     }

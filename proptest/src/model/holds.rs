@@ -43,12 +43,30 @@ impl Model {
         }
     }
 
-    /// The run of a key has ended. If that begins a hold, or one began before, a dirty key waits.
-    pub(super) fn hold_after_run(&mut self, key: Key) {
+    /// The run of a key has ended, which may begin a hold, and its suspension.
+    pub(super) fn end_suspended_run(&mut self, key: Key) {
+        let plan = remove(&mut self.suspensions, key);
+        self.resumed.retain(|other| *other != key);
+        self.timed_out.retain(|other| *other != key);
+        match plan {
+            Some(plan) => {
+                self.begin_hold(key);
+                self.suspend_after_run(key, plan);
+            }
+            None => self.hold_after_run(key),
+        }
+    }
+
+    fn begin_hold(&mut self, key: Key) {
         let mut memory = remove(&mut self.failures, key).unwrap_or_default();
         let held = self.policy.held_after_run(self.now);
         memory.held_until = memory.held_until.max(held);
         self.remember(key, memory);
+    }
+
+    /// The run of a key has ended. If that begins a hold, or one began before, a dirty key waits.
+    fn hold_after_run(&mut self, key: Key) {
+        self.begin_hold(key);
         let held = self.held_until(key);
         if is_after(held, self.now) && self.dirty.contains(&key) {
             self.delay_instead(key, held);
@@ -70,7 +88,7 @@ impl Model {
         self.note_flushes_of(key);
     }
 
-    fn put_off(&mut self, key: Key, held: Instant) -> bool {
+    pub(super) fn put_off(&mut self, key: Key, held: Instant) -> bool {
         let entry = self.waiting.iter().find(|entry| entry.key == key);
         let is_before = entry.is_some_and(|entry| entry.due < held);
         if is_before {

@@ -47,7 +47,7 @@ impl Model {
     fn expedite(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
         self.figures.retries += u64::from(due.is_some());
         let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
-        if is_after(asked, self.now) && !self.dirty.contains(&key) {
+        if is_after(asked, self.now) && !self.runs_anyway(key) {
             return self.schedule(key, asked, level);
         }
         let pending = self.waiting.iter().find(|entry| entry.key == key).copied();

@@ -82,6 +82,9 @@ impl Model {
             remove(&mut self.failures, oldest);
         }
         self.drop_bursts();
+        let mut timed_out = std::mem::take(&mut self.timed_out);
+        timed_out.retain(|key| self.has_work(*key));
+        self.timed_out = timed_out;
     }
 
     /// How many more keys there are than fit, because fewer fit than did.
@@ -97,6 +100,7 @@ impl Model {
     pub(super) fn has_work(&self, key: Key) -> bool {
         self.dirty.contains(&key)
             || self.processing.contains(&key)
+            || self.is_suspended(key)
             || self.waiting.iter().any(|entry| entry.key == key)
     }
 
@@ -111,6 +115,7 @@ impl Model {
     pub(super) fn held_keys(&self) -> Vec<Key> {
         let mut keys = [&self.dirty[..], &self.processing[..]].concat();
         keys.extend(self.waiting.iter().map(|entry| entry.key));
+        keys.extend(self.suspended.iter().map(|suspended| suspended.key));
         keys.extend(self.failures.iter().map(|(key, _)| *key));
         keys.sort_unstable();
         keys.dedup();

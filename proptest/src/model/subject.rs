@@ -142,8 +142,16 @@ impl Subject for Model {
         self.paused = !self.is_shutting_down;
     }
 
-    fn resume(&mut self) {
+    fn unpause(&mut self) {
         self.paused = false;
+    }
+
+    fn suspend(&mut self, key: Key, timeout: Duration) -> bool {
+        self.suspend_key(key, self.now + timeout)
+    }
+
+    fn resume(&mut self, key: Key) -> bool {
+        self.resume_key(key)
     }
 
     fn is_paused(&mut self) -> bool {
@@ -156,7 +164,7 @@ impl Subject for Model {
     }
 
     fn is_settled(&mut self) -> bool {
-        self.processing.is_empty() && self.dirty.is_empty() && self.waiting.is_empty()
+        self.processing.is_empty() && self.dirty.is_empty() && self.deadlines().is_empty()
     }
 
     fn try_get(&mut self) -> Option<Handed> {
@@ -280,7 +288,8 @@ impl Subject for Model {
         stats.ready = self.queue.len();
         stats.active = self.processing.len();
         stats.dirty = self.dirty_len();
-        stats.delayed = self.waiting.len();
+        stats.delayed = self.deadlines().len() - self.suspended.len();
+        stats.suspended = self.suspended.len();
         stats.failure_records = self.records.len();
         stats.max_keys = self.capacity;
         stats.next_deadline = self.next_deadline();

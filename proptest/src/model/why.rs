@@ -20,6 +20,7 @@ impl Model {
         match entry {
             _ if self.queue.contains(&key) => self.reason_of_ready(key),
             _ if self.is_shutting_down => Why::Closed,
+            _ if self.is_suspended(key) => self.reason_of_suspended(key),
             Some(entry) => self.reason_of_delayed(key, entry.due, entry.backs_off),
             None => Why::Idle,
         }

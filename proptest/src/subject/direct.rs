@@ -41,6 +41,16 @@ pub trait Home: Storage + Sized {
     /// Whether a queue of this kind can have a policy, and debounces.
     fn governs<P: Kind>() -> bool;
 
+    /// Whether a queue of this kind can suspend keys.
+    fn suspends<P: Kind>() -> bool;
+
+    /// Suspends a key, or resumes it without a timeout.
+    fn suspend<P: Kind, M: Metrics>(
+        session: &mut Access<'_, P, Self, M>,
+        key: Key,
+        timeout: Option<Duration>,
+    ) -> bool;
+
     /// Changes how many keys fit, if that can be changed.
     fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize);
 
@@ -60,6 +70,18 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
 
     fn governs<P: Kind>() -> bool {
         P::GOVERNS
+    }
+
+    fn suspends<P: Kind>() -> bool {
+        P::SUSPENDS
+    }
+
+    fn suspend<P: Kind, M: Metrics>(
+        session: &mut Access<'_, P, Self, M>,
+        key: Key,
+        timeout: Option<Duration>,
+    ) -> bool {
+        P::suspend(session, key, timeout)
     }
 
     fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize) {
@@ -87,6 +109,21 @@ impl Home for Growable {
 
     fn governs<P: Kind>() -> bool {
         true
+    }
+
+    fn suspends<P: Kind>() -> bool {
+        true
+    }
+
+    fn suspend<P: Kind, M: Metrics>(
+        session: &mut Access<'_, P, Self, M>,
+        key: Key,
+        timeout: Option<Duration>,
+    ) -> bool {
+        match timeout {
+            Some(timeout) => session.suspend(&key, timeout),
+            None => session.resume(&key),
+        }
     }
 
     fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize) {
@@ -222,6 +259,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
             due_keys_max: Some(self.due_keys_max),
             limits_keys: S::LIMITS_KEYS,
             governs: S::governs::<P>(),
+            suspends: S::suspends::<P>(),
             ..Abilities::default()
         }
     }
@@ -345,9 +383,20 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
         self.queue.at(self.now).pause();
     }
 
-    fn resume(&mut self) {
+    fn unpause(&mut self) {
         self.queue.at(self.now).unpause();
         self.obey(());
+    }
+
+    fn suspend(&mut self, key: Key, timeout: Duration) -> bool {
+        let value = S::suspend(&mut self.queue.at(self.now), key, Some(timeout));
+        self.obey(value)
+    }
+
+    fn resume(&mut self, key: Key) -> bool {
+        let now = self.any_time();
+        let value = S::suspend(&mut self.queue.at(now), key, None);
+        self.obey(value)
     }
 
     fn is_paused(&mut self) -> bool {

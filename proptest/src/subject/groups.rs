@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use requeue_core::limiter::TokenBucket;
 use requeue_core::metrics::Metrics;
-use requeue_core::priority::{Aging, Groups, Levels, Plain, Priorities, WithPolicy};
+use requeue_core::priority::{
+    Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSuspension,
+};
 use requeue_core::storage::{Fixed, Growable, Index, RandomState, Storage};
 use requeue_core::{Added, GroupLimits, GroupState, Instant, Policy, Queue, Rejected};
 
@@ -27,7 +29,7 @@ pub enum GroupOrder {
     /// A group is paused.
     Pause(u8),
     /// It is resumed.
-    Resume(u8),
+    Unpause(u8),
 }
 
 /// The limits of a group, as a value.
@@ -113,7 +115,7 @@ impl GroupOrder {
     pub(crate) fn group(&self) -> u8 {
         match self {
             Self::LimitAll(_) => 0,
-            Self::Limit(group, _) | Self::Pause(group) | Self::Resume(group) => *group,
+            Self::Limit(group, _) | Self::Pause(group) | Self::Unpause(group) => *group,
         }
     }
 }
@@ -125,6 +127,8 @@ pub(super) type Keys<P, S, M> = Queue<Key, P, AnyLimiter, S, M>;
 pub trait Kind: Priorities + Sized {
     /// Whether a queue of a fixed size can have a policy.
     const GOVERNS: bool = false;
+    /// Whether a queue of a fixed size can suspend keys.
+    const SUSPENDS: bool = false;
     /// Whether there are groups.
     const GROUPS: bool = false;
     /// Whether keys age.
@@ -184,6 +188,21 @@ pub trait Kind: Priorities + Sized {
         let _ = (session, quiet, max);
         Err(Rejected::Full(key))
     }
+
+    /// Suspends a key in a queue of a fixed size, or resumes it without a timeout.
+    fn suspend<Q, S, M>(
+        session: &mut Access<'_, Q, S, M>,
+        key: Key,
+        timeout: Option<Duration>,
+    ) -> bool
+    where
+        Q: Priorities,
+        S: Storage<Policy<Q> = Self::FixedPolicy>,
+        M: Metrics,
+    {
+        let _ = (session, key, timeout);
+        false
+    }
 }
 
 /// What a kind around `P` does as `P` does.
@@ -209,6 +228,19 @@ macro_rules! policy_of {
             M: Metrics,
         {
             $inner::add_debounced(session, key, times)
+        }
+
+        fn suspend<Q, S, M>(
+            session: &mut Access<'_, Q, S, M>,
+            key: Key,
+            timeout: Option<Duration>,
+        ) -> bool
+        where
+            Q: Priorities,
+            S: Storage<Policy<Q> = Self::FixedPolicy>,
+            M: Metrics,
+        {
+            $inner::suspend(session, key, timeout)
         }
     };
 }
@@ -236,46 +268,76 @@ impl<const P: usize> Kind for Levels<P> {
     without_groups!();
 }
 
+/// What a kind that can have a policy does.
+macro_rules! governs {
+    () => {
+        const GOVERNS: bool = true;
+        const AGES: bool = P::AGES;
+
+        without_groups!();
+
+        fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
+        where
+            Q: Priorities<Age = Self::Age>,
+            S: Storage,
+            M: Metrics,
+        {
+            P::age(session, after);
+        }
+
+        fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
+        where
+            Q: Priorities,
+            S: Storage<Policy<Q> = Self::FixedPolicy>,
+            M: Metrics,
+        {
+            queue.at(Instant::EPOCH).set_policy(policy);
+        }
+
+        fn add_debounced<Q, S, M>(
+            session: &mut Access<'_, Q, S, M>,
+            key: Key,
+            [quiet, max]: [Duration; 2],
+        ) -> Result<Added, Rejected<Key>>
+        where
+            Q: Priorities,
+            S: Storage<Policy<Q> = Self::FixedPolicy>,
+            M: Metrics,
+        {
+            session.add_debounced(key, quiet, max)
+        }
+    };
+}
+
 impl<P: Kind<Naming<Key> = ()>> Kind for WithPolicy<P> {
-    const GOVERNS: bool = true;
-    const AGES: bool = P::AGES;
+    governs!();
+}
 
-    without_groups!();
+impl<P: Kind<Naming<Key> = ()>> Kind for WithSuspension<P> {
+    const SUSPENDS: bool = true;
 
-    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
-    where
-        Q: Priorities<Age = Self::Age>,
-        S: Storage,
-        M: Metrics,
-    {
-        P::age(session, after);
-    }
+    governs!();
 
-    fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
-    where
-        Q: Priorities,
-        S: Storage<Policy<Q> = Self::FixedPolicy>,
-        M: Metrics,
-    {
-        queue.at(Instant::EPOCH).set_policy(policy);
-    }
-
-    fn add_debounced<Q, S, M>(
+    fn suspend<Q, S, M>(
         session: &mut Access<'_, Q, S, M>,
         key: Key,
-        [quiet, max]: [Duration; 2],
-    ) -> Result<Added, Rejected<Key>>
+        timeout: Option<Duration>,
+    ) -> bool
     where
         Q: Priorities,
         S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
-        session.add_debounced(key, quiet, max)
+        match timeout {
+            Some(timeout) => session.suspend(&key, timeout),
+            None => session.resume(&key),
+        }
     }
 }
 
 impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
     const GOVERNS: bool = P::GOVERNS;
+    const SUSPENDS: bool = P::SUSPENDS;
     const AGES: bool = true;
 
     without_groups!();
@@ -294,6 +356,7 @@ impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
 impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     const GROUPS: bool = true;
     const GOVERNS: bool = P::GOVERNS;
+    const SUSPENDS: bool = P::SUSPENDS;
     const AGES: bool = P::AGES;
 
     policy_of!(P);
@@ -319,7 +382,7 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
                 there_is_room(session.limit_group(*group, cap.as_ref().map(Cap::limits)));
             }
             GroupOrder::Pause(group) => there_is_room(session.pause_group(*group)),
-            GroupOrder::Resume(group) => session.unpause_group(group),
+            GroupOrder::Unpause(group) => session.unpause_group(group),
         }
     }
 

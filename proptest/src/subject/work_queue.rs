@@ -103,12 +103,14 @@ where
     R: std::ops::Deref<Target = Shared<H>>,
 {
     let (key, failures, priority) = (*guard.key(), guard.failures(), guard.priority());
+    let timed_out = guard.timed_out();
     let ticket = Ticket::Core(guard.into_ticket()?);
     Some(Handed {
         key,
         ticket,
         failures,
         priority,
+        timed_out,
     })
 }
 
@@ -181,6 +183,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         Abilities {
             limits_keys: StorageOf::<R>::LIMITS_KEYS,
             governs: StorageOf::<R>::governs::<KindOf<R>>(),
+            suspends: StorageOf::<R>::suspends::<KindOf<R>>(),
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
@@ -267,12 +270,23 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         self.queue().pause();
     }
 
-    fn resume(&mut self) {
+    fn unpause(&mut self) {
         self.queue().unpause();
     }
 
     fn is_paused(&mut self) -> bool {
         self.queue().is_paused()
+    }
+
+    fn suspend(&mut self, key: Key, timeout: Duration) -> bool {
+        self.queue().timed(true, |session| {
+            StorageOf::<R>::suspend(session, key, Some(timeout))
+        })
+    }
+
+    fn resume(&mut self, key: Key) -> bool {
+        self.queue()
+            .with(|session| StorageOf::<R>::suspend(session, key, None))
     }
 
     fn is_idle(&mut self) -> bool {
