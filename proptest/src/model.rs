@@ -385,9 +385,12 @@ impl Model {
                     .iter()
                     .any(|entry| entry.due == next.due && entry.key != next.key);
             self.come_due(next);
-            // The end of its suspension and its own deadline may both have passed.
+            // The end of a suspension and the key's own deadline may both have passed. If a hold
+            // delays it then, and nothing else runs, the next one comes.
             let comes_again = own.is_some_and(|own| self.has_due(own.key));
-            keys -= usize::from(!comes_again);
+            let nothing_runs = self.queue.is_empty() && self.processing.is_empty();
+            let goes_on = comes_again || (self.suspends.1 && keys == 1 && nothing_runs);
+            keys -= usize::from(!goes_on);
             released = true;
         }
         released

@@ -75,10 +75,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Whether more deadlines have to come because of suspensions that have ended. A key that was
-    /// suspended may have another deadline that has passed. And if holds delay such keys, a drain
-    /// must not end before the backlog (Q6).
+    /// suspended may have another deadline that has passed. And if holds delay such keys, so that
+    /// none is ready, a drain must not end before the backlog (Q6).
     fn must_go_on(&self, own: SlotId, now: Instant) -> bool {
-        self.delays.has_passed(own, now) || (self.is_drained() && self.delays.is_due(now))
+        self.delays.has_passed(own, now) || (self.has_no_work() && self.delays.is_due(now))
     }
 
     /// Whether the next deadline is that of a group, while so many more keys may become ready.

@@ -348,7 +348,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    fn has_no_work(&self) -> bool {
+    pub(super) fn has_no_work(&self) -> bool {
         self.active == 0 && self.lists.ready_len() == 0
     }
 

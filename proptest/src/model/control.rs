@@ -108,6 +108,7 @@ impl Model {
             return self.add_now_or_at(key, due, level);
         };
         let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
+        let is_later = is_after(asked, self.now);
         let asked = asked.max(self.now);
         let chosen = match rule {
             Merge::Latest => asked.max(entry.due),
@@ -126,7 +127,7 @@ impl Model {
         }
         self.stop_waiting(key);
         let level = level.max(entry.level);
-        let added = if is_after(chosen, self.now) {
+        let added = if is_later {
             self.figures.retries += u64::from(due.is_some());
             self.schedule(key, chosen, level)
         } else {
@@ -134,7 +135,7 @@ impl Model {
         };
         match added {
             // Of a suspended key, its end is no deadline that was moved.
-            Added::Delayed if !is_after(chosen, self.now) => Added::Delayed,
+            Added::Delayed if !is_later => Added::Delayed,
             Added::Delayed if chosen < entry.due => Added::Sooner,
             Added::Delayed => Added::Later,
             ready => ready,
