@@ -360,6 +360,12 @@ impl Model {
         self.release_with(most, None)
     }
 
+    /// As many steps as it takes: groups that get a token come in each, and overtake the backlog.
+    fn release_all(&mut self) {
+        let most = self.due_keys_max.map_or(usize::MAX, usize::from);
+        while self.release(most) {}
+    }
+
     /// The last key that is added is this one, if it is due. Groups that get a token come in the
     /// same order, and as many of them.
     fn release_with(&mut self, most: usize, own: Option<Key>) -> bool {

@@ -633,7 +633,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     fn begin_burst(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
         let added = self.schedule(id, due, now, LOWEST);
         // If the deadline is not the burst's, the burst may not move it.
-        let is_own = matches!(added, Added::Delayed | Added::Sooner);
+        let is_own = due.is_after(now) && matches!(added, Added::Delayed | Added::Sooner);
         self.set_burst(id, if is_own { now } else { Instant::NEVER });
         added
     }

@@ -537,16 +537,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.
     fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
-        let delay = match action {
+        let mut delay = match action {
             Action::Success | Action::GiveUp | Action::Release => return None,
-            Action::RequeueAfter(delay) | Action::Snooze(delay) => delay,
+            Action::RequeueAfter(delay) | Action::Snooze(delay) | Action::Suspend(delay) => delay,
             Action::Retry => self.charge_slot(id, now),
-            Action::Suspend(timeout) if self.plan_suspension(id, now + timeout) => {
-                return Some(timeout);
-            }
-            Action::Suspend(_) if S::Policy::<P>::SUSPENDS => Duration::ZERO,
-            Action::Suspend(timeout) => timeout,
         };
+        if S::Policy::<P>::SUSPENDS && matches!(action, Action::Suspend(_)) {
+            if self.plan_suspension(id, now + delay) {
+                return Some(delay);
+            }
+            delay = Duration::ZERO;
+        }
         let level = self.levels(id).running();
         if self.closed {
             self.keep_for_later(id, now + delay, level);

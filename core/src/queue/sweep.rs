@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use crate::outcome::{Entry, KeyState};
 use crate::store::{Located, Slots, Storage};
 
-use super::{Queue, Session};
+use super::{LOWEST, Queue, Session};
 
 /// How far [`Session::retain_some`](crate::Session::retain_some),
 /// [`Session::expedite_some`](crate::Session::expedite_some) or
@@ -300,13 +300,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let mut state = self.state_of(id)?;
         if self.delays.has_passed(id, self.time_at(now)) {
             let next = state.suspended.and_then(|until| self.after_end(id, until));
+            let own_level = state.due.map_or(LOWEST, |_| self.levels(id).delayed());
             state.come_due(self.level_when_due(id));
             if let Some((due, is_ready)) = next {
-                state.ready = is_ready;
-                state.due = Some(due);
-                if self.is_past(due, now) {
-                    state.come_due(self.levels(id).delayed().max(state.priority));
+                let is_past = self.is_past(due, now);
+                if is_past || !is_ready {
+                    state.come_due(own_level.max(state.priority));
                 }
+                state.ready = is_ready || is_past;
+                state.due = Some(due).filter(|_| !is_past);
             }
         }
         Some(Entry {

@@ -53,7 +53,7 @@ impl Model {
         if self.is_shutting_down {
             return;
         }
-        while self.release(usize::MAX) {}
+        self.release_all();
         if self.policy.holds() || self.suspends.1 {
             let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
             for key in keys {
@@ -69,7 +69,7 @@ impl Model {
 
     /// Takes back the work of each key but those below one.
     pub(super) fn take_back_from(&mut self, key: Key) -> usize {
-        while self.release(usize::MAX) {}
+        self.release_all();
         let keys = self.with_work_from(key);
         keys.iter().for_each(|key| self.drop_work(*key));
         keys.len()

@@ -252,7 +252,7 @@ impl Subject for Model {
     }
 
     fn len(&mut self) -> usize {
-        while self.release(usize::MAX) {}
+        self.release_all();
         self.queue.len()
     }
 
