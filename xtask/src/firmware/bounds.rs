@@ -79,7 +79,7 @@ const BOUNDS: [Bound; 65] = [
     bound("mps2", ALONE, &[434.0, 434.0, 480.0]),
     bound("mps2", AMONG, &[721.0, 825.0, 990.0]),
     bound("mps2", SLEEP, &[352.0, 354.0, 368.0]),
-    bound("mps2", NEXT, &[452.0, 455.0, 507.0]),
+    bound("mps2", NEXT, &[460.0, 463.0, 507.0]),
     bound("mps2", FUTURE, &[112.0]),
     bound("mps2", SMALL, &[700.0]),
     bound("mps2", SLOT, &[32.0]),
@@ -131,9 +131,9 @@ const BOUNDS: [Bound; 65] = [
 
 /// The most bytes of flash that an image may have more than the one that it is compared with.
 const FLASH: [(&str, &str, i64); 6] = [
-    ("mps2", "flash-queue", 5784),
-    ("microbit", "flash-queue", 6200),
-    ("virt", "flash-queue", 8696),
+    ("mps2", "flash-queue", 5800),
+    ("microbit", "flash-queue", 6204),
+    ("virt", "flash-queue", 8728),
     ("mps2", "flash-groups", 11_250),
     ("microbit", "flash-groups", 11_900),
     ("virt", "flash-groups", 16_280),
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn figures_up_to_the_bound_pass() {
         assert_eq!(exceeded(&BOUND, "| **a key** | 400 | 380 | 9999 |\n"), None);
-        assert_eq!(flash_excess("mps2", "flash-queue", 5784), None);
+        assert_eq!(flash_excess("mps2", "flash-queue", 5800), None);
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             let why = exceeded(&BOUND, line).unwrap();
             assert!(why.contains("at most [400.0, 382.0]"), "{why}");
         }
-        assert!(flash_excess("mps2", "flash-queue", 5785).is_some());
+        assert!(flash_excess("mps2", "flash-queue", 5801).is_some());
     }
 
     #[test]
