@@ -323,15 +323,15 @@ impl<P: Kind, S: Home> World<P, S> {
             if state.ready || state.dirty {
                 self.owe(key, None);
             }
-            if let Some(due) = state.due {
+            for due in state.due.into_iter().chain(state.suspended) {
                 self.owe_later(key, due);
             }
         }
     }
 
     /// A key that was asked for is ready or dirty, or waits for a deadline that is not over. That
-    /// is not later than asked for, unless the key is held: from then on it is owed at the end of
-    /// its hold.
+    /// is not later than asked for, unless the key is held or suspended: from then on it is owed at
+    /// the end of that.
     fn assert_nothing_lost(&mut self) {
         let (queue, now) = (&mut self.queue, self.now);
         let _ = queue.at(now).close();
@@ -346,7 +346,7 @@ impl<P: Kind, S: Home> World<P, S> {
             if state.ready || state.dirty {
                 continue;
             }
-            let Some(due) = state.due else {
+            let Some(due) = state.suspended.or(state.due) else {
                 unreachable!("{key} is lost: {owed:?}, {state:?}");
             };
             let waits = due > now || due.is_never() || closed;
@@ -356,12 +356,15 @@ impl<P: Kind, S: Home> World<P, S> {
                 continue;
             }
             // After shutdown, what is to run again later is handed back instead.
-            let may_wait = self.holds || closed && !owed.at_once;
+            let is_suspended = state.suspended.is_some();
+            let may_wait = is_suspended || self.holds || closed && !owed.at_once;
             assert!(may_wait, "{key} is late: {owed:?}, {state:?}");
-            // A delay that is ended early lasts until the hold is over: this one does already.
-            let _ = queue.at(now).expedite(&key);
-            let held = queue.at(now).state(&key) == Some(state);
-            assert!(held, "{key} is not held: {owed:?}, {state:?}");
+            if !is_suspended {
+                // A delay that is ended early lasts until the hold is over: this one does already.
+                let _ = queue.at(now).expedite(&key);
+                let held = queue.at(now).state(&key) == Some(state);
+                assert!(held, "{key} is not held: {owed:?}, {state:?}");
+            }
             *owed = Owed {
                 at_once: false,
                 due: Some(due),
