@@ -41,6 +41,7 @@ mod run_rates;
 mod shutdown;
 mod snapshot;
 mod stale_tickets;
+mod suspend;
 mod ties;
 mod timed_getters;
 mod timer_owner_hand_over;

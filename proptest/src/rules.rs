@@ -48,6 +48,7 @@ pub(crate) enum Need {
     Groups,
     Aging,
     Policy,
+    Suspensions,
     Panics,
     Lock,
 }
@@ -74,6 +75,9 @@ impl Rule {
             Some(Need::Aging) if !subject.ages() => lacks("the keys of the queue do not age"),
             Some(Need::Policy) if !subject.abilities().governs => {
                 lacks("the queue can have no policy")
+            }
+            Some(Need::Suspensions) if !subject.abilities().suspends => {
+                lacks("the queue cannot suspend keys")
             }
             Some(Need::Groups) if !subject.groups() => lacks("the queue has no groups"),
             Some(Need::Panics) if !subject.panic_at_work() => {
@@ -123,6 +127,9 @@ macro_rules! need {
     };
     (policy) => {
         Some(Need::Policy)
+    };
+    (suspensions) => {
+        Some(Need::Suspensions)
     };
     (panics) => {
         Some(Need::Panics)

@@ -270,6 +270,14 @@ const OF_POLICIES: &[&str] = &[
     "why::a_hold_and_a_burst_differ_from_a_delay",
     "why::a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token",
 ];
+const OF_SUSPENSIONS: &[&str] = &[
+    "suspend::a_suspended_key_runs_when_it_is_resumed",
+    "suspend::a_timeout_ends_a_suspension_and_its_run_learns_so",
+    "suspend::a_resume_before_the_end_of_the_run_is_not_lost",
+    "suspend::a_resumed_key_that_nothing_asks_for_is_gone",
+    "suspend::a_suspended_key_is_a_leftover",
+    "suspend::cancel_ends_a_suspension",
+];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",
     "panicking_worker::its_key_is_kept_while_the_queue_shuts_down",
@@ -354,6 +362,7 @@ fn only_these_rules_are_not_tried_on_core() {
             OF_AGING,
             OF_GROUPS,
             OF_POLICIES,
+            OF_SUSPENSIONS,
             OF_PANICS,
             OF_LOCK,
         ],

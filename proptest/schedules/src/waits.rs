@@ -8,11 +8,11 @@ use std::task::{self, Context, Wake};
 use std::time::Duration;
 
 use requeue_std::QueueClock;
-use requeue_std::binding::{self, AsShared, Batch, Guard, Host, Lock};
+use requeue_std::binding::{self, AsShared, Batch, Guard, Host, Lock, Suspends};
 use requeue_std::limiter::{Exponential, RateLimiter};
 use requeue_std::metrics::Reporter;
 use requeue_std::priority::{Groups, Plain, Priorities};
-use requeue_std::storage::{Growable, RandomState};
+use requeue_std::storage::{Growable, RandomState, Storage};
 use requeue_std::{
     Action, Drained, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
 };
@@ -24,8 +24,13 @@ use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits:
-    AsShared<Host: Host<Key = u32, Priorities = Self::Priorities>>
-    + Producer<u32>
+    AsShared<
+        Host: Host<
+            Key = u32,
+            Priorities = Self::Priorities,
+            Storage: Storage<Policy<Self::Priorities>: Suspends>,
+        >,
+    > + Producer<u32>
     + Clone
     + Send
     + Sync

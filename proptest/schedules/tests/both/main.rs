@@ -40,5 +40,6 @@ mod groups;
 mod rates;
 mod room;
 mod run;
+mod suspensions;
 mod watching;
 mod workers;

@@ -124,6 +124,26 @@ macro_rules! __rules_control {
                 "A shutdown or a drain ends a pause, and none begins after it.",
                 "requeue-core, Queue::pause";
             }
+            suspend {
+                a_suspended_key_runs_when_it_is_resumed: 1 suspensions,
+                "A suspended key is not handed out, however it is added, until it is resumed.",
+                "requeue-core, Queue::suspend";
+                a_timeout_ends_a_suspension_and_its_run_learns_so: 1 suspensions,
+                "A suspended key runs in any case when its timeout ends, and its run learns so.",
+                "requeue-core, Queue::suspend";
+                a_resume_before_the_end_of_the_run_is_not_lost: 1 suspensions,
+                "A key that is resumed during its run is not suspended at its end.",
+                "requeue-core, Queue::resume";
+                a_resumed_key_that_nothing_asks_for_is_gone: 1 suspensions,
+                "A resumed key runs only if it was added, or its action asked for it.",
+                "requeue-core, Queue::resume";
+                a_suspended_key_is_a_leftover: 1 suspensions,
+                "After shutdown a suspended key is handed back with the time left of its timeout.",
+                "requeue-core, Queue::suspend";
+                cancel_ends_a_suspension: 1 suspensions,
+                "A key that is cancelled is no longer suspended.",
+                "requeue-core, Queue::suspend";
+            }
             why {
                 a_key_is_in_each_state_as_it_goes_round: 2,
                 "A key that does not run is idle or ready, and one that runs says since when.",
