@@ -19,7 +19,8 @@ use crate::Instant;
 /// | `Release` | is over | if it was added meanwhile | stay | `Done` |
 ///
 /// If a key has two reasons to run again, the earlier time counts: a key that was added during its
-/// run runs again at once, whatever the action. Only `Suspend` keeps it waiting.
+/// run runs again at once, whatever the action. Only `Suspend` and a [hold](crate::Policy) keep it
+/// waiting.
 ///
 /// [resumed]: crate::Session::resume
 /// [`Guard::finish`]: crate::Guard::finish
@@ -71,7 +72,8 @@ pub enum Action {
     /// [resumed](crate::Session::resume), but after this long at the latest. Its failures stay as
     /// they are. [`suspend`](crate::Session::suspend) says what happens meanwhile.
     ///
-    /// If the key was resumed during the run, it runs again at once. In a
+    /// The time counts from the end of the run, and takes the place of that of a `suspend` during
+    /// the run. If the key was resumed since, it runs again at once. In a
     /// [`Fixed`](crate::storage::Fixed) queue without
     /// [`WithSuspension`](crate::priority::WithSuspension) this is [`Snooze`](Self::Snooze).
     Suspend(Duration),

@@ -192,6 +192,36 @@ fn a_failure_is_held_and_suspended_for_as_long_as_the_later_of_both() {
 }
 
 #[test]
+fn what_an_action_asks_for_is_kept_beside_the_suspension() {
+    for action in [
+        Action::Retry,
+        Action::RequeueAfter(8 * MS),
+        Action::Snooze(8 * MS),
+    ] {
+        let mut queue = Boards::new(Exponential::new(8 * MS, 1000 * MS));
+        queue.at(at(0)).add(1).unwrap();
+        let work = queue.at(at(0)).try_get().unwrap();
+        assert!(queue.at(at(0)).suspend(&1, 20 * MS));
+        queue.at(at(0)).finish(work.ticket, action);
+        let failures = u32::from(action == Action::Retry);
+        assert_eq!(queue.failures(&1), failures);
+        assert!(queue.at(at(1)).resume(&1));
+        assert_eq!(key(&mut queue, 7), None, "{action:?}");
+        assert_eq!(key(&mut queue, 8), Some(1), "{action:?}");
+    }
+}
+
+#[test]
+fn a_run_that_outlasts_the_timeout_is_followed_by_another() {
+    let mut queue = Boards::new(NoLimit);
+    queue.at(at(0)).add(1).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    assert!(queue.at(at(0)).suspend(&1, 10 * MS));
+    queue.at(at(30)).finish(work.ticket, Action::Success);
+    assert!(queue.at(at(30)).try_get().unwrap().timed_out);
+}
+
+#[test]
 fn priorities_are_merged_while_a_key_is_suspended() {
     let mut queue = Leveled::new(NoLimit);
     let level = |level| AddOptions {

@@ -25,43 +25,46 @@ use super::{LOWEST, Queue, Session};
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most. Returns whether
-    /// the key is suspended now, or will be when its run ends. O(log n).
+    /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most, from now. Returns
+    /// whether the key is suspended now, or will be when its run ends. O(log n).
     ///
     /// Use this if a key waits for an event: its own write must come back, or another object must
-    /// appear. A run that learns so at its end returns [`Action::Suspend`](crate::Action::Suspend).
-    /// A suspended key is not handed out, takes no worker, and counts no failure:
+    /// appear. **Call it before what causes the event**, because it takes back a `resume` that came
+    /// earlier in the same run. A run that learns only at its end what it waits for returns
+    /// [`Action::Suspend`](crate::Action::Suspend), which heeds such a `resume`. A suspended key is
+    /// not handed out and takes no worker:
     ///
     /// | what happens to a suspended key | what becomes of it |
     /// |---|---|
-    /// | it is added | it runs when the suspension ends; more adds coalesce |
-    /// | it is added for a later time | as for any key: the suspension does not change the time |
-    /// | `resume` | it runs if it was added, or if its action asked for it; else nothing is left |
-    /// | the timeout ends | it runs in any case, and [the run learns so](crate::RunContext) |
-    /// | `suspend` | the new timeout counts |
-    /// | [`cancel`](Self::cancel) | it is no longer suspended |
+    /// | it is added | it runs when the suspension ends, at the highest priority that was asked for; more adds coalesce |
+    /// | it is added for a later time | it also runs at that time, or when the suspension ends, if that is later |
+    /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it; else nothing is left |
+    /// | the timeout ends | it runs in any case, because an event may have been missed, and [the run learns so](crate::RunContext) |
+    /// | `suspend` | the new timeout counts, even a shorter one; all else stays |
+    /// | [`cancel`](Self::cancel) | its work is taken back, and it is no longer suspended |
     /// | [`forget`](Self::forget) | it stays suspended |
-    /// | [`expedite`](Self::expedite) | its delay ends, but not its suspension |
+    /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
     /// | shutdown | a leftover, with the time left until the timeout |
     ///
-    /// A key that is ready or delayed is suspended at once, and a ready one will run afterwards. An
-    /// active key is suspended when its run ends, however it ends. After `suspend`, the end of a
-    /// run asks for no other run, but [`Action::Suspend`](crate::Action::Suspend) does. A
-    /// [hold](crate::Policy) that ends later than the suspension holds the key on.
+    /// A key that is ready or delayed is suspended at once. An active key is suspended when its run
+    /// ends, however it ends, and what the action asks for is kept: after a `Retry` one more
+    /// failure is counted, and the key has the delay of that. If the timeout is over by then, the
+    /// key runs again at once. A [hold](crate::Policy) that ends later than the suspension delays
+    /// the key until then, also after `resume`.
     ///
     /// Returns `false` and changes nothing if the queue does not hold the key or has only its
     /// failures, and after shutdown. With a timeout of [`Duration::MAX`] the key waits for `resume`
     /// alone. A timeout of zero has ended before the next operation.
     ///
-    /// Suspended keys take up room, and count neither as ready nor as delayed. Their groups may
-    /// start other runs. A [`Fixed`](crate::storage::Fixed) queue needs
+    /// Suspended keys take up room, and count neither as ready nor as delayed, nor among the active
+    /// keys of their groups. A [`Fixed`](crate::storage::Fixed) queue needs
     /// [`WithSuspension`](crate::priority::WithSuspension).
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
     /// # Examples
     ///
-    /// A controller has written an object, and its cache does not show the write yet:
+    /// A controller writes an object, and its cache does not show the write yet:
     ///
     /// ```
     /// use core::time::Duration;
@@ -75,6 +78,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// let _ = queue.at(now).add("node-7");
     /// let work = queue.at(now).try_get().unwrap();
     /// assert!(queue.at(now).suspend(&"node-7", Duration::from_secs(5)));
+    /// // Here it writes.
     /// queue.at(now).finish(work.ticket, Action::Success);
     ///
     /// // Another event asks for a run: it waits, so that it does not act on the old state.
@@ -101,16 +105,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         }
     }
 
-    /// Ends the suspension of a key. Returns whether there was one. O(log n).
+    /// Ends the suspension of a key, or takes back the one that would begin when its run ends.
+    /// Returns whether there was one. O(log n).
     ///
-    /// The key becomes ready if it was added meanwhile, or if
+    /// The key becomes ready if it was added meanwhile, or was ready before, or if
     /// [`Action::Suspend`](crate::Action::Suspend) has asked for a run. If it was added for a later
     /// time, it is delayed until then.
     ///
-    /// If the key is active, it is not suspended at the end of its run: not by a
-    /// [`suspend`](Self::suspend) before this, and not by
-    /// [`Action::Suspend`](crate::Action::Suspend), which makes it ready at once. So an event that
-    /// comes before the run reports its end is not lost. A `suspend` after this counts.
+    /// Call this for the event that the key waits for. If the key is active, the call is kept until
+    /// its run ends, so that an event is not lost that is faster than the run: an `Action::Suspend`
+    /// of that run makes the key ready at once. A [`suspend`](Self::suspend) after this counts. So
+    /// a key whose every event resumes it never waits.
     ///
     /// Does nothing for any other key, and after shutdown.
     ///
