@@ -91,8 +91,10 @@ pub struct Model {
     resumed: Vec<Key>,
     /// Keys whose suspension was ended by its timeout, until the end of their next run.
     timed_out: Vec<Key>,
-    /// Whether keys can be suspended, and one was.
-    suspends: (bool, bool),
+    /// Keys can be suspended.
+    may_suspend: bool,
+    /// One was, or was resumed.
+    has_suspended: bool,
     /// Keys of which nothing else is left, in the order in which they came to rest.
     records: Vec<Key>,
 
@@ -166,7 +168,8 @@ impl Model {
             suspensions: Vec::new(),
             resumed: Vec::new(),
             timed_out: Vec::new(),
-            suspends: (true, false),
+            may_suspend: true,
+            has_suspended: false,
             records: Vec::new(),
             is_shutting_down: false,
             paused: false,
@@ -395,7 +398,7 @@ impl Model {
             // delays it then, and nothing else runs, the next one comes.
             let comes_again = own.is_some_and(|own| self.has_due(own.key));
             let nothing_runs = self.queue.is_empty() && self.processing.is_empty();
-            let goes_on = comes_again || (self.suspends.1 && keys == 1 && nothing_runs);
+            let goes_on = comes_again || (self.has_suspended && keys == 1 && nothing_runs);
             keys -= usize::from(!goes_on);
             released = true;
         }
@@ -415,7 +418,7 @@ impl Model {
         match self.due_keys_max {
             Some(most) => drop(self.release(usize::from(most))),
             // Only a suspension can end at once.
-            None if self.suspends.1 => drop(self.release(usize::MAX)),
+            None if self.has_suspended => drop(self.release(usize::MAX)),
             None => self.groups_come_due(),
         }
     }

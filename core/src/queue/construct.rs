@@ -155,7 +155,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// backlog: each operation looks at as many of them.
     ///
     /// An operation that works on several keys, such as `take_ready` or `retain`, may make so many
-    /// ready for each of them.
+    /// ready for each of them. While no key is ready or active, an operation also goes past each
+    /// key whose [suspension](crate::Session::suspend) has ended but which a hold delays.
     ///
     /// # Examples
     ///

@@ -20,7 +20,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
     /// the storage allows for one operation. Returns whether it moved as many: then there may be
     /// more, the backlog. Groups whose rates allow a run again return in the same order, and as
-    /// many of them: they do not wait behind the backlog of keys.
+    /// many of them: they do not wait behind the backlog of keys. Suspensions that have ended may
+    /// let a few more keys come, as [`must_go_on`](Self::must_go_on) says.
     ///
     /// Every operation whose result could depend on it begins with this. `own` is the slot that the
     /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of

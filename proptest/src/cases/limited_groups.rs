@@ -51,7 +51,7 @@ pub(crate) fn a_sleeping_getter_is_the_timer_of_a_rate() -> CallScript {
     ])
 }
 
-pub(crate) fn a_group_that_is_resumed_wakes_a_getter() -> CallScript {
+pub(crate) fn a_group_that_is_unpaused_wakes_a_getter() -> CallScript {
     CallScript::new([
         Step::Order(GroupOrder::Pause(0)),
         get(),

@@ -2,7 +2,7 @@ use super::calls::{add, add_after, advance, get, start};
 use crate::histories::{CallScript, Step};
 use crate::subject::Call;
 
-pub(crate) fn getters_wait_until_the_queue_is_resumed() -> CallScript {
+pub(crate) fn getters_wait_until_the_queue_is_unpaused() -> CallScript {
     CallScript::new([
         get(),
         Step::Settle,

@@ -41,7 +41,7 @@ impl fmt::Display for Suspended {
 impl Model {
     /// Lets keys be suspended, or not: then to suspend one is to delay it.
     pub(crate) fn with_suspensions(mut self, suspends: bool) -> Self {
-        self.suspends.0 = suspends;
+        self.may_suspend = suspends;
         self
     }
 
@@ -94,7 +94,7 @@ impl Model {
             self.suspended.retain(|suspended| suspended.key != key);
             self.begin_suspension(key, until, before.queued);
         } else if self.processing.contains(&key) {
-            self.suspends.1 = true;
+            self.has_suspended = true;
             self.resumed.retain(|other| *other != key);
             remove(&mut self.suspensions, key);
             let plan = Plan { until, asks: false };
@@ -114,13 +114,13 @@ impl Model {
     /// What an action asks for. Returns how long the key waits if it is not to be suspended: it was
     /// resumed since, or it cannot be.
     pub(super) fn plan_suspension(&mut self, key: Key, timeout: Duration) -> Option<Duration> {
-        if !self.suspends.0 {
+        if !self.may_suspend {
             return Some(timeout);
         }
         if self.resumed.contains(&key) {
             return Some(Duration::ZERO);
         }
-        self.suspends.1 = true;
+        self.has_suspended = true;
         remove(&mut self.suspensions, key);
         let until = self.now + timeout;
         self.suspensions.push((key, Plan { until, asks: true }));
@@ -157,7 +157,7 @@ impl Model {
     }
 
     fn begin_suspension(&mut self, key: Key, until: Instant, queued: Option<u8>) {
-        self.suspends.1 = true;
+        self.has_suspended = true;
         self.timed_out.retain(|other| *other != key);
         let number = self.entries;
         self.entries += 1;
@@ -192,7 +192,7 @@ impl Model {
         }
         self.arrive_at(key);
         if self.processing.contains(&key) {
-            self.suspends.1 = true;
+            self.has_suspended = true;
             self.resumed.retain(|other| *other != key);
             self.resumed.push(key);
             return remove(&mut self.suspensions, key).is_some();
@@ -234,9 +234,6 @@ impl Model {
     pub(super) fn cancel_suspension(&mut self, key: Key) {
         remove(&mut self.suspensions, key);
         self.suspended.retain(|suspended| suspended.key != key);
-        if !self.processing.contains(&key) {
-            self.timed_out.retain(|other| *other != key);
-        }
     }
 
     /// How long a key is suspended at most.

@@ -28,7 +28,7 @@ pub enum GroupOrder {
     Limit(u8, Option<Cap>),
     /// A group is paused.
     Pause(u8),
-    /// It is resumed.
+    /// It is paused no longer.
     Unpause(u8),
 }
 

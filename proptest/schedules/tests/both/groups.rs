@@ -23,7 +23,7 @@ both! {
         a_group_at_its_limit_takes_no_wake_of_another,
         a_worker_that_asks_for_more_leaves_no_getter_asleep,
         a_getter_that_gives_up_does_not_take_the_wake_for_a_group,
-        a_group_that_is_resumed_wakes_a_getter_for_each_key,
+        a_group_that_is_unpaused_wakes_a_getter_for_each_key,
         a_limit_that_is_raised_wakes_a_getter_for_each_key,
         limits_of_many_groups_that_are_lifted_wake_a_getter_for_each,
         each_token_of_a_group_wakes_a_getter,
@@ -157,7 +157,7 @@ fn a_getter_that_gives_up_does_not_take_the_wake_for_a_group<Q: Waits<Priorities
     is_at_rest(&queue);
 }
 
-fn a_group_that_is_resumed_wakes_a_getter_for_each_key<Q: Waits<Priorities = Grouped>>() {
+fn a_group_that_is_unpaused_wakes_a_getter_for_each_key<Q: Waits<Priorities = Grouped>>() {
     let (queue, gate) = (Q::new(), Arc::default());
     queue.as_shared().pause_group(1).unwrap();
     let closed = Mutex::lock(&gate).unwrap();

@@ -8,7 +8,7 @@ macro_rules! __rules_waits {
         {
             $($groups)*
             pauses {
-                getters_wait_until_the_queue_is_resumed: 1,
+                getters_wait_until_the_queue_is_unpaused: 1,
                 "A call that waits for a key gets none while the queue is paused, and then does.",
                 "requeue-core, Queue::unpause";
                 a_deadline_that_passes_in_a_pause_is_noticed_after_it: 1,
@@ -36,8 +36,8 @@ macro_rules! __rules_waits {
                 a_sleeping_getter_is_the_timer_of_a_rate: 2,
                 "A call that waits is the timer of a group whose rate allows no run yet.",
                 "requeue-core, GroupLimits::rate";
-                a_group_that_is_resumed_wakes_a_getter: 1,
-                "A group that is resumed wakes a call that waits.",
+                a_group_that_is_unpaused_wakes_a_getter: 1,
+                "A group whose pause is over wakes a call that waits.",
                 "requeue-core, Queue::unpause_group";
             }
             wake_obligations {
