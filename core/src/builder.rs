@@ -1,5 +1,7 @@
 //! The builder of a growable queue.
 
+#[cfg(feature = "metrics")]
+use alloc::borrow::Cow;
 use core::hash::Hash;
 use core::marker::PhantomData;
 use core::time::Duration;
@@ -9,6 +11,8 @@ use crate::group::Groups;
 use crate::limiter::{
     DefaultController, Exponential, RateLimiter, TokenBucket, default_controller,
 };
+#[cfg(feature = "metrics")]
+use crate::metrics::NamedMetrics;
 use crate::metrics::reporter::Reporter;
 use crate::metrics::{Metrics, NoMetrics, Times};
 use crate::policy::Policy;
@@ -573,6 +577,16 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     pub fn clock(mut self, clock: impl Into<R::Clock>) -> Self {
         self.clock = clock.into();
         self
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
+    /// Reports the metrics of the queue under this name, through [`NamedMetrics`], to the recorder
+    /// that is installed when the queue is [built](Self::build). If the queue has
+    /// [`levels`](Self::levels), each of them is reported.
+    pub fn metrics(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.report_to(NamedMetrics::detached(name))
     }
 }
 

@@ -11,8 +11,9 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::lists::fixed::FixedLists;
 use crate::priority::Plain;
+use crate::storage::{Place, Storage};
 use crate::store::fixed::{Fixed, FixedSlots};
-use crate::store::{Located, Phase, Place, Records, Slots, Storage};
+use crate::store::{Located, Phase, Records, Slots};
 
 /// A [`RateLimiter`] with a record for each key: client-go's `TypedRateLimiter` without a queue.
 ///

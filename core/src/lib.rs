@@ -42,6 +42,7 @@ mod shared;
 mod sleepers;
 #[doc(hidden)]
 pub mod steps;
+pub mod storage;
 mod store;
 mod time;
 mod timer;
@@ -58,15 +59,6 @@ pub mod priority {
     pub use crate::group::{Grouped, Groups};
     pub use crate::levels::{Levels, Plain, Priorities};
     pub use crate::policy::{WithPolicy, WithSuspension};
-}
-
-/// Where a queue keeps its keys: [`Storage`](storage::Storage), the fourth parameter of its type.
-pub mod storage {
-    pub use crate::id::Index;
-    pub use crate::store::Storage;
-    pub use crate::store::fixed::Fixed;
-    #[cfg(feature = "alloc")]
-    pub use crate::store::growable::{Growable, RandomState};
 }
 
 pub use action::{Action, IntoAction, Retries, RunContext};

@@ -8,10 +8,8 @@
 //! keys can be fetched ahead.
 
 use crate::Instant;
-use crate::group::Groups;
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
-use crate::store::fixed::Fixed;
 
 pub(crate) mod fixed;
 pub(crate) mod grouped;
@@ -23,9 +21,6 @@ mod linked;
 use grouped::{Backing, GroupedLists};
 pub(crate) use linked::{Link, Linked, Links, List};
 
-/// The storage of the groups of a queue that has none.
-pub(crate) type NoGroups = (Fixed<1>, Groups<()>);
-
 /// The lists of a queue. All operations are O(1) unless they say otherwise.
 ///
 /// The ready keys are one list per priority level, each first in, first out, the highest level
@@ -34,7 +29,7 @@ pub(crate) type NoGroups = (Fixed<1>, Groups<()>);
 pub trait Lists {
     /// The name of a group, `()` without groups. The methods that concern groups do nothing then.
     type Group;
-    /// Where the groups are stored: [`NoGroups`] without groups, which is never made.
+    /// Where the groups are stored: `()` without groups, which is never made.
     type Backing: Backing<Name = Self::Group>;
     /// Where a group is.
     type Seat: Copy;

@@ -8,9 +8,7 @@ use crate::lists::Link;
 use running::{KeepRunning, Running};
 
 #[cfg(feature = "metrics")]
-pub(crate) mod named;
-#[cfg(feature = "metrics")]
-mod named_runs;
+mod named;
 #[cfg(feature = "alloc")]
 pub(crate) mod reporter;
 pub(crate) mod running;

@@ -15,7 +15,8 @@ use crate::metrics::{Metrics, NoMetrics, Timestamps};
 use crate::outcome::Added;
 use crate::policy::KeepPolicy;
 use crate::sleepers::Sleepers;
-use crate::store::{self, Phase, Slots, Storage};
+use crate::storage::{self, Storage};
+use crate::store::{Phase, Slots};
 use crate::work::{Ticket, Work};
 
 mod add;
@@ -205,7 +206,7 @@ pub struct SlotMeta<Y, T, R, A, P> {
 }
 
 /// Where a key would be found.
-type Place<K, P, L, S, M> = store::Place<K, Meta<P, L, S, M>, S>;
+type Place<K, P, L, S, M> = storage::Place<K, Meta<P, L, S, M>, S>;
 
 pub(crate) type Meta<P, L, S, M> = SlotMeta<
     <L as RateLimiter>::Record,

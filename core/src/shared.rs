@@ -4,16 +4,13 @@
 //! calls that the session names, and drops the caller's copy of a key. Nothing here knows how a
 //! runtime sleeps.
 
-use core::convert::identity;
 use core::fmt;
 use core::hash::Hash;
 use core::mem;
-use core::ops::Deref;
 use core::task;
 
 use crate::Instant;
 use crate::action::Action;
-use crate::guard::Guard;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::{Drain, Drained, Finished, Leftover, Wake};
@@ -416,31 +413,6 @@ impl<H: Host> Shared<H> {
 
 /// For runtimes: runs by their tickets, drains, and what is left.
 impl<H: Host> Shared<H> {
-    /// Ends the run of a guard and takes the first ready key, under one lock. No call is woken for
-    /// that key. Costs as the two operations. A guard of another queue ends its run in that queue.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("shared/example.txt")]
-    /// queue.add_many(["node-7", "node-8"], |_| {});
-    /// let guard = queue.try_get().unwrap();
-    /// let work = queue.finish_and_take(guard, Action::Success).unwrap();
-    /// assert_eq!(work.key, "node-8");
-    /// ```
-    #[inline]
-    pub fn finish_and_take<R>(&self, guard: Guard<H, R>, action: Action) -> Option<Work<H::Key>>
-    where
-        H::Key: Clone,
-        R: Deref<Target = Self>,
-    {
-        if !core::ptr::eq(guard.queue(), self) {
-            guard.finish(action);
-            return self.with(|session| session.try_get());
-        }
-        self.end_and_take(guard.into_ticket()?, action)
-    }
-
     #[inline]
     pub(crate) fn end_and_take(&self, ticket: Ticket, action: Action) -> Option<Work<H::Key>>
     where
@@ -538,11 +510,6 @@ macro_rules! face {
 /// The methods of every queue that do not wait.
 impl<H: Host> Shared<H> {
     face! { adding adding_each looking control limits closing }
-
-    queue_face! {
-        taking: "requeue_core", include_str!("shared/example.txt"), H::Key, identity,
-        Guard<H, &Self>
-    }
 }
 
 impl<H: Host> fmt::Debug for Shared<H> {

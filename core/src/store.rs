@@ -1,66 +1,17 @@
 //! One slot per live key: where a key is stored, once, and how it is found.
 //!
-//! This file defines what the queue needs from its storage; [`fixed`] and `growable` implement it.
+//! This file defines what the queue needs of its slots; [`fixed`] and `growable` implement it.
 //! No decisions are made here: only `queue.rs` changes a slot's phase.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
 
-use crate::delay::Nodes;
 use crate::id::SlotId;
-use crate::lists::Lists;
-use crate::policy::KeepPolicy;
-use crate::priority::Priorities;
 use crate::work::Ticket;
 
 pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
-
-/// Where a queue keeps its keys: [`Fixed`](crate::storage::Fixed) without an allocator, or
-/// `Growable` with one (feature `alloc`).
-///
-/// The trait is sealed, because the queue's invariants depend on its implementations.
-///
-/// # Examples
-///
-/// A function that takes a queue with any storage:
-///
-/// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::{Fixed, Storage};
-/// use requeue_core::{Instant, Queue};
-///
-/// fn add_all<S: Storage>(queue: &mut Queue<u16, Plain, NoLimit, S>, sensors: &[u16]) -> usize {
-///     let keys = sensors.iter().copied();
-///     queue.at(Instant::EPOCH).add_many(keys, |_| {}).rejected
-/// }
-///
-/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit);
-/// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
-/// ```
-pub trait Storage: sealed::Sealed {
-    /// How many keys fit, `None` if the storage grows. How many fit into a queue that grows is
-    /// [limited](crate::Builder::max_keys) at run time.
-    const CAPACITY: Option<usize>;
-
-    /// How many due keys one operation makes ready, unless
-    /// [`limit_due_keys`](crate::Queue::limit_due_keys) says otherwise: 2 in
-    /// [`Fixed`](crate::storage::Fixed), 8 in `Growable`.
-    const DUE_KEYS_MAX: u8;
-
-    #[doc(hidden)]
-    type Slots<K: Eq + Hash, N>: Slots<K, N>;
-    #[doc(hidden)]
-    type Lists<P: Priorities>: Lists<Group = P::Group>;
-    #[doc(hidden)]
-    type Nodes: Nodes;
-    #[doc(hidden)]
-    type Policy<P: Priorities>: KeepPolicy;
-    #[doc(hidden)]
-    type Records<K: Eq + Hash, R>: Records<K, R>;
-}
 
 /// Records of keys without slots: what a limiter keeps as long as nothing bounds how many there
 /// are. Fixed storage, `()`, keeps none.
@@ -199,8 +150,6 @@ pub trait Slots<K, N> {
 }
 
 /// Where a key would be found in a storage.
-pub(crate) type Place<K, N, S> = <<S as Storage>::Slots<K, N> as Slots<K, N>>::Place;
-
 /// Where a key is, or would be.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -308,10 +257,6 @@ impl Phase {
     pub(crate) const fn is_cancelled(self) -> bool {
         self as u8 >= Self::CancelledActive as u8
     }
-}
-
-pub(crate) mod sealed {
-    pub trait Sealed {}
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ mod dead_keys;
 #[cfg(feature = "std")]
 mod first_failures;
 mod give_up;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod run;
 mod slots;
 mod trace;

@@ -3,7 +3,7 @@
 use crate::Instant;
 use crate::array::ConstDefault;
 use crate::id::{Index, SlotId};
-use crate::lists::{Link, List, Lists, NoGroups};
+use crate::lists::{Link, List, Lists};
 
 /// Both lists, threaded through one array of links.
 #[doc(hidden)]
@@ -24,7 +24,7 @@ impl<const N: usize, I: Index> ConstDefault for FixedLists<N, I> {
 
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     type Group = ();
-    type Backing = NoGroups;
+    type Backing = ();
     type Seat = ();
     type Index = I;
     type Links = [Link<I>; N];

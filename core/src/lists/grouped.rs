@@ -19,6 +19,7 @@ use crate::array::{Array, ConstDefault};
 use crate::delay::{Delays, Nodes};
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
+use crate::store::fixed::{FixedNodes, FixedSlots};
 use crate::store::{Located, Slots};
 
 use super::{Link, Linked, List, Lists};
@@ -51,6 +52,21 @@ pub trait Backing {
     const LEVELS: usize;
     /// Whether there is room for a number of groups only.
     const FEW_GROUPS: bool;
+}
+
+/// The groups of a queue that has none. They are never made.
+impl Backing for () {
+    type Name = ();
+    type Index = u8;
+    type GroupIndex = u8;
+    type Members = [Member<u8, u8>; 1];
+    type Groups = FixedSlots<(), Group<Self>, 1, u8>;
+    type Rates = [Rate; 1];
+    type Nodes = FixedNodes<1, u8>;
+    type PerLevel<T: ConstDefault> = [T; 1];
+
+    const LEVELS: usize = 1;
+    const FEW_GROUPS: bool = true;
 }
 
 /// A slot in its group: beside each other, because they are used together.

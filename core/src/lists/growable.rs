@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::lists::{Link, List, Lists, NoGroups};
+use crate::lists::{Link, List, Lists};
 use crate::segments::Segments;
 
 mod removals;
@@ -59,7 +59,7 @@ impl Default for GrowableLists {
 
 impl Lists for GrowableLists {
     type Group = ();
-    type Backing = NoGroups;
+    type Backing = ();
     type Seat = ();
     type Index = u32;
     type Links = GrowableLinks;

@@ -3,7 +3,7 @@
 use crate::Instant;
 use crate::array::{Array, ConstDefault};
 use crate::id::{Index, SlotId};
-use crate::lists::{Link, List, Lists, NoGroups};
+use crate::lists::{Link, List, Lists};
 
 /// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
@@ -53,7 +53,7 @@ impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Default for LeveledList
 
 impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
-    type Backing = NoGroups;
+    type Backing = ();
     type Seat = ();
     type Index = I;
     type Links = X;

@@ -5,13 +5,12 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Metrics, Times};
-use crate::builder::{Builder, Runtime};
-use crate::metrics::reporter::Reporter;
 use ::metrics::{
     Counter, Gauge, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
 };
+
+use super::{Metrics, Times};
 
 /// The metrics of a queue under Kubernetes' names, so that a dashboard for its controllers also
 /// works for this queue.
@@ -79,61 +78,47 @@ pub struct NamedMetrics {
 pub const DURATION_BUCKETS: [f64; 10] =
     [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
 
-impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
-    /// Reports the metrics of the queue under this name, through [`NamedMetrics`], to the recorder
-    /// that is installed when the queue is [built](Self::build). If the queue has
-    /// [`levels`](Self::levels), each of them is reported.
-    pub fn metrics(self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.report_to(NamedMetrics::detached(name.into().into()))
-    }
-}
-
 impl NamedMetrics {
     /// Creates the metrics of a queue with this name, for the recorder that is installed now.
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
         describe();
-        let name = SharedString::from(name.into());
-        let name = || name.clone();
-        Self {
-            depth: gauge!("workqueue_depth", "name" => name()),
-            depth_max: gauge!("workqueue_depth_max", "name" => name()),
-            deepest: 0,
-            depth_by_priority: Vec::new(),
-            adds: counter!("workqueue_adds_total", "name" => name()),
-            queue_duration: histogram!("workqueue_queue_duration_seconds", "name" => name()),
-            work_duration: histogram!("workqueue_work_duration_seconds", "name" => name()),
-            unfinished_work: gauge!("workqueue_unfinished_work_seconds", "name" => name()),
-            longest_running: gauge!(
-                "workqueue_longest_running_processor_seconds", "name" => name()
-            ),
-            oldest_ready: gauge!("workqueue_oldest_ready_seconds", "name" => name()),
-            retries: counter!("workqueue_retries_total", "name" => name()),
-            coalesced: counter!("workqueue_coalesced_total", "name" => name()),
-            delayed: gauge!("workqueue_delayed", "name" => name()),
-            name: name(),
-            is_detached: false,
-        }
+        Self::named(name.into().into(), false)
     }
 
     /// Metrics that go nowhere until [`attach`](Metrics::attach).
-    fn detached(name: SharedString) -> Self {
-        let (gauge, counter, histogram) = (Gauge::noop, Counter::noop, Histogram::noop);
+    pub(crate) fn detached(name: impl Into<Cow<'static, str>>) -> Self {
+        Self::named(name.into().into(), true)
+    }
+
+    fn named(name: SharedString, is_detached: bool) -> Self {
+        let gauge = |metric: &'static str| match is_detached {
+            true => Gauge::noop(),
+            false => gauge!(metric, "name" => name.clone()),
+        };
+        let counter = |metric: &'static str| match is_detached {
+            true => Counter::noop(),
+            false => counter!(metric, "name" => name.clone()),
+        };
+        let histogram = |metric: &'static str| match is_detached {
+            true => Histogram::noop(),
+            false => histogram!(metric, "name" => name.clone()),
+        };
         Self {
-            depth: gauge(),
-            depth_max: gauge(),
+            depth: gauge("workqueue_depth"),
+            depth_max: gauge("workqueue_depth_max"),
             deepest: 0,
             depth_by_priority: Vec::new(),
+            adds: counter("workqueue_adds_total"),
+            queue_duration: histogram("workqueue_queue_duration_seconds"),
+            work_duration: histogram("workqueue_work_duration_seconds"),
+            unfinished_work: gauge("workqueue_unfinished_work_seconds"),
+            longest_running: gauge("workqueue_longest_running_processor_seconds"),
+            oldest_ready: gauge("workqueue_oldest_ready_seconds"),
+            retries: counter("workqueue_retries_total"),
+            coalesced: counter("workqueue_coalesced_total"),
+            delayed: gauge("workqueue_delayed"),
             name,
-            adds: counter(),
-            queue_duration: histogram(),
-            work_duration: histogram(),
-            unfinished_work: gauge(),
-            longest_running: gauge(),
-            oldest_ready: gauge(),
-            retries: counter(),
-            coalesced: counter(),
-            delayed: gauge(),
-            is_detached: true,
+            is_detached,
         }
     }
 

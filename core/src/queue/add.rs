@@ -16,7 +16,8 @@ use crate::metrics::Metrics;
 use crate::options::{AddOptions, Merge};
 use crate::outcome::{Added, Leftover, Rejected, Scheduled};
 use crate::policy::SetPolicy;
-use crate::store::{Located, Phase, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slots};
 
 use super::policy::Gate;
 use super::{LOWEST, Queue, Session};

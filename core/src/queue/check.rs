@@ -9,7 +9,8 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::policy::{KeepPolicy, Suspension};
-use crate::store::{Located, Phase, Slot, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slot, Slots};
 
 use super::{LOWEST, Meta, Queue, has_failed};
 

@@ -9,7 +9,8 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Drain, Drained, Leftover, Next};
-use crate::store::{Slots, Storage};
+use crate::storage::Storage;
+use crate::store::Slots;
 
 use super::policy::Gate;
 use super::{Queue, Session, SlotId, Watched};

@@ -286,8 +286,9 @@ mod growable {
     use crate::policy::{KeepPolicy, SideTable};
     use crate::priority::{Plain, Priorities};
     use crate::sleepers::Sleepers;
+    use crate::storage::Storage;
+    use crate::store::Slots;
     use crate::store::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
-    use crate::store::{Slots, Storage};
 
     use super::{Gate, Queue, Session, Watched};
 

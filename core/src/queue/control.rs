@@ -12,7 +12,8 @@ use crate::lists::grouped::{GroupLimits, GroupState};
 use crate::metrics::Metrics;
 use crate::outcome::KeyState;
 use crate::priority::Priorities;
-use crate::store::{Located, Phase, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slots};
 use crate::work::Ticket;
 
 use super::policy::Gate;

@@ -12,7 +12,8 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::policy::KeepPolicy;
-use crate::store::{Located, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Slots};
 
 use super::{Place, Queue, Session};
 

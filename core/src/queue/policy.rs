@@ -17,8 +17,9 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
 use crate::policy::{InSlot, InSlots, KeepPolicy, Kept, Policy, SetPolicy};
+use crate::storage::Storage;
 use crate::store::fixed::Fixed;
-use crate::store::{Phase, Slots, Storage};
+use crate::store::{Phase, Slots};
 use crate::work::Ticket;
 
 use super::{Queue, Session, Watched, has_failed};

@@ -16,7 +16,8 @@ use crate::metrics::Metrics;
 use crate::outcome::{AddedMany, Finished, Next, Rejected};
 use crate::policy::KeepPolicy;
 use crate::sleepers::Getter;
-use crate::store::{Located, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Slots};
 use crate::work::{Ticket, Work};
 
 use super::{Queue, Session, Watched};

@@ -12,7 +12,8 @@ use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{Added, Rejected};
-use crate::store::{Located, Phase, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slots};
 
 use super::{LOWEST, Meta, Place, Queue, has_failed};
 

@@ -17,7 +17,8 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Added;
 use crate::policy::{KeepPolicy, Suspends, Suspension};
-use crate::store::{Located, Phase, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slots};
 
 use super::policy::Gate;
 use super::{LOWEST, Queue, Session};

@@ -9,7 +9,8 @@ use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::{Entry, KeyState};
-use crate::store::{Located, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Slots};
 
 use super::{LOWEST, Queue, Session};
 

@@ -11,7 +11,8 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::{KeyState, Stats};
 use crate::policy::KeepPolicy;
-use crate::store::{Located, Phase, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slots};
 
 use super::{LOWEST, Queue, Session, SlotId};
 

@@ -15,7 +15,8 @@ use crate::options::AddOptions;
 use crate::outcome::{Added, Next, Rejected, Scheduled, WaitError, Wake};
 use crate::priority::Priorities;
 use crate::sleepers::Getter;
-use crate::store::{Located, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Slots};
 
 use super::{Queue, Session};
 

@@ -11,7 +11,8 @@ use crate::lists::Lists;
 use crate::metrics::Metrics;
 use crate::outcome::Why;
 use crate::priority::Priorities;
-use crate::store::{Located, Phase, Slots, Storage};
+use crate::storage::Storage;
+use crate::store::{Located, Phase, Slots};
 
 use super::{Queue, Session};
 

@@ -5,9 +5,8 @@ use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 
 use crate::id::{Index, SlotId};
-use crate::priority::Priorities;
 
-use super::{Located, Phase, Slot, Slots, Storage};
+use super::{Located, Phase, Slot, Slots};
 
 mod nodes;
 
@@ -78,18 +77,6 @@ pub(crate) use nodes::FixedNodes;
 /// ```
 #[derive(Debug)]
 pub struct Fixed<const N: usize, I: Index = u8>(PhantomData<I>);
-
-impl<const N: usize, I: Index> super::sealed::Sealed for Fixed<N, I> {}
-
-impl<const N: usize, I: Index> Storage for Fixed<N, I> {
-    const CAPACITY: Option<usize> = Some(N);
-    const DUE_KEYS_MAX: u8 = 2;
-    type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
-    type Lists<P: Priorities> = P::FixedLists<N, I>;
-    type Nodes = FixedNodes<N, I>;
-    type Policy<P: Priorities> = P::FixedPolicy;
-    type Records<K: Eq + Hash, R> = ();
-}
 
 /// Slots in an array, indexed by `N` hash chains.
 #[doc(hidden)]

@@ -6,10 +6,8 @@ use core::marker::PhantomData;
 use core::mem;
 
 use crate::id::{Index, SlotId};
-use crate::policy::SideTable;
-use crate::priority::Priorities;
 
-use super::{Located, Phase, Slot, Slots, Storage};
+use super::{Located, Phase, Slot, Slots};
 
 mod nodes;
 mod parts;
@@ -77,18 +75,6 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// ```
 #[derive(Debug)]
 pub struct Growable<H = RandomState>(PhantomData<H>);
-
-impl<H> super::sealed::Sealed for Growable<H> {}
-
-impl<H: BuildHasher> Storage for Growable<H> {
-    const CAPACITY: Option<usize> = None;
-    const DUE_KEYS_MAX: u8 = 8;
-    type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
-    type Lists<P: Priorities> = P::GrowableLists;
-    type Nodes = GrowableNodes;
-    type Policy<P: Priorities> = SideTable;
-    type Records<K: Eq + Hash, R> = GrowableRecords<K, R, H>;
-}
 
 /// Slots in parts, and an index of them.
 #[doc(hidden)]

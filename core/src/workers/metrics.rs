@@ -9,7 +9,8 @@ use ::metrics::{
 
 use crate::action::Action;
 use crate::failure::Failure;
-use crate::workers::{RunEvent, Workers};
+
+use super::{RunEvent, Workers};
 
 impl<K, E> Workers<'_, K, E> {
     /// Reports the runs under the names of Kubernetes' controller-runtime, so that a dashboard for

@@ -1,0 +1,102 @@
+//! Where a queue keeps its keys: [`Storage`], the fourth parameter of its type.
+
+// This file knows a storage and all parts that belong to it: slots, lists, heap, policy. Those know
+// nothing of it.
+
+#[cfg(feature = "alloc")]
+use core::hash::BuildHasher;
+use core::hash::Hash;
+
+use crate::delay::Nodes;
+use crate::lists::Lists;
+use crate::policy::KeepPolicy;
+#[cfg(feature = "alloc")]
+use crate::policy::SideTable;
+use crate::priority::Priorities;
+use crate::store::fixed::{FixedNodes, FixedSlots};
+#[cfg(feature = "alloc")]
+use crate::store::growable::{GrowableNodes, GrowableRecords, GrowableSlots};
+use crate::store::{Records, Slots};
+
+pub use crate::id::Index;
+pub use crate::store::fixed::Fixed;
+#[cfg(feature = "alloc")]
+pub use crate::store::growable::{Growable, RandomState};
+
+/// Where a queue keeps its keys: [`Fixed`] without an allocator, or
+/// `Growable` with one (feature `alloc`).
+///
+/// The trait is sealed, because the queue's invariants depend on its implementations.
+///
+/// # Examples
+///
+/// A function that takes a queue with any storage:
+///
+/// ```
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::{Fixed, Storage};
+/// use requeue_core::{Instant, Queue};
+///
+/// fn add_all<S: Storage>(queue: &mut Queue<u16, Plain, NoLimit, S>, sensors: &[u16]) -> usize {
+///     let keys = sensors.iter().copied();
+///     queue.at(Instant::EPOCH).add_many(keys, |_| {}).rejected
+/// }
+///
+/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit);
+/// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
+/// ```
+pub trait Storage: sealed::Sealed {
+    /// How many keys fit, `None` if the storage grows. How many fit into a queue that grows is
+    /// [limited](crate::Builder::max_keys) at run time.
+    const CAPACITY: Option<usize>;
+
+    /// How many due keys one operation makes ready, unless
+    /// [`limit_due_keys`](crate::Queue::limit_due_keys) says otherwise: 2 in
+    /// [`Fixed`], 8 in `Growable`.
+    const DUE_KEYS_MAX: u8;
+
+    #[doc(hidden)]
+    type Slots<K: Eq + Hash, N>: Slots<K, N>;
+    #[doc(hidden)]
+    type Lists<P: Priorities>: Lists<Group = P::Group>;
+    #[doc(hidden)]
+    type Nodes: Nodes;
+    #[doc(hidden)]
+    type Policy<P: Priorities>: KeepPolicy;
+    #[doc(hidden)]
+    type Records<K: Eq + Hash, R>: Records<K, R>;
+}
+
+impl<const N: usize, I: Index> sealed::Sealed for Fixed<N, I> {}
+
+impl<const N: usize, I: Index> Storage for Fixed<N, I> {
+    const CAPACITY: Option<usize> = Some(N);
+    const DUE_KEYS_MAX: u8 = 2;
+    type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
+    type Lists<P: Priorities> = P::FixedLists<N, I>;
+    type Nodes = FixedNodes<N, I>;
+    type Policy<P: Priorities> = P::FixedPolicy;
+    type Records<K: Eq + Hash, R> = ();
+}
+
+#[cfg(feature = "alloc")]
+impl<H> sealed::Sealed for Growable<H> {}
+
+#[cfg(feature = "alloc")]
+impl<H: BuildHasher> Storage for Growable<H> {
+    const CAPACITY: Option<usize> = None;
+    const DUE_KEYS_MAX: u8 = 8;
+    type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
+    type Lists<P: Priorities> = P::GrowableLists;
+    type Nodes = GrowableNodes;
+    type Policy<P: Priorities> = SideTable;
+    type Records<K: Eq + Hash, R> = GrowableRecords<K, R, H>;
+}
+
+/// Where a key would be found in a storage.
+pub(crate) type Place<K, N, S> = <<S as Storage>::Slots<K, N> as Slots<K, N>>::Place;
+
+mod sealed {
+    pub trait Sealed {}
+}
