@@ -10,8 +10,8 @@ use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Guard, WaitError};
 use requeue_proptest::subject::{
-    Answer, AnyLimiter, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
-    Setup, handed, panicking, poll_once,
+    Answer, AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue,
+    Runtime, handed, panicking, poll_once,
 };
 
 // ---- The runtime: its lock, what its queue is made of, and its way of waiting. ----
@@ -61,7 +61,7 @@ impl Runtime for Bound {
     type Calls = Futures;
     const PLACES: Option<usize> = Some(4);
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
         let queue = Shared::new(Single(RefCell::new(state)), HandClock::new());
         let (queue, calls) = (Rc::new(queue), Futures::new());

@@ -57,7 +57,7 @@ use requeue_core::{Action, Added, Drained, Finished, Rejected};
 
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Drain, Handed, Key, NewSubject, Setup, Subject, Ticket};
+use crate::subject::{Configuration, Drain, Handed, Key, NewSubject, Subject, Ticket};
 use recorder::Recorder;
 
 pub(crate) use recorder::{begin, timeline};
@@ -131,7 +131,7 @@ impl Script {
     }
 
     /// Begins again with a queue that is made like this.
-    fn renew(&mut self, setup: &Setup) {
+    fn renew(&mut self, setup: &Configuration) {
         self.subject = Recorder::new(self.new, setup);
     }
 
@@ -255,16 +255,16 @@ fn unexpected(expected: String, got: &impl Debug) -> ! {
 }
 
 /// A queue whose failed keys wait 1 ms, 2 ms and so on.
-fn setup() -> Setup {
-    Setup::new(LimiterSpec::Exponential {
+fn setup() -> Configuration {
+    Configuration::new(LimiterSpec::Exponential {
         base_ns: 1_000_000,
         max_ns: 1_000_000_000,
     })
 }
 
 /// The same, which makes two due keys ready with each operation.
-fn setup_with_backlog() -> Setup {
-    Setup {
+fn setup_with_backlog() -> Configuration {
+    Configuration {
         due_keys_max: 2,
         ..setup()
     }

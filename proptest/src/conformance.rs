@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::cases::{self, CASES, Case};
 use crate::caught::guarded;
 use crate::histories::{self, Crowd, Draw, HANGS_AFTER, PATIENCE};
-use crate::subject::{NewSubject, Setup, Subject, boxed};
+use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::{begins, restarts, watched};
 
 use crate::rules::too_crowded;
@@ -145,7 +145,7 @@ fn list_of_broken(new: NewSubject) -> String {
 
 /// Why a rule does not apply to such a queue.
 fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried> {
-    let lacks = || rule.skipped(&mut *new(&Setup::exponential()));
+    let lacks = || rule.skipped(&mut *new(&Configuration::exponential()));
     let reason = case.skipped(new).or_else(lacks)?;
     Some(NotTried { rule, reason })
 }
@@ -186,7 +186,7 @@ pub fn report_skipped<S: Subject + 'static>(module: &str) {
         reasons.entry(reason).or_default().push(rule);
     }
     let of_rules = reasons.into_iter().map(|(why, rules)| (why, names(&rules)));
-    let crowd = too_crowded(new(&Setup::exponential()).capacity(), CROWD_MIN)
+    let crowd = too_crowded(new(&Configuration::exponential()).capacity(), CROWD_MIN)
         .map(|why| (why, String::from(ON_MANY_KEYS)));
     for (why, names) in of_rules.chain(crowd) {
         // A report that cannot be written is no failure of the queue.
@@ -216,8 +216,8 @@ const ON_MANY_KEYS: &str = "drawn_operations::on_many_keys";
 /// Drawn histories, of operations that never wait and of calls.
 pub mod drawn {
     use super::{
-        CROWD_MIN, Crowd, Draw, NewSubject, Setup, Subject, boxed, eprintln_skipped, histories,
-        list_of_broken, too_crowded,
+        CROWD_MIN, Configuration, Crowd, Draw, NewSubject, Subject, boxed, eprintln_skipped,
+        histories, list_of_broken, too_crowded,
     };
 
     /// Draws histories of operations over six keys: see [`histories`].
@@ -228,7 +228,7 @@ pub mod drawn {
     /// Draws histories of operations over forty keys, if there is room for half of them: see
     /// [`histories`].
     pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
-        match too_crowded(S::new(&Setup::exponential()).capacity(), CROWD_MIN) {
+        match too_crowded(S::new(&Configuration::exponential()).capacity(), CROWD_MIN) {
             None => check(boxed::<S>, Draw::Operations(Crowd::Many), regressions),
             Some(reason) => eprintln_skipped(&reason),
         }

@@ -31,11 +31,13 @@ use std::time::Duration;
 use requeue_core::{Action, AddOptions, Instant, Merge};
 
 use crate::caught::guarded;
-use crate::subject::{Call, GroupOrder, Key, Left, NewSubject, Setup, Subject, boxed};
+use crate::subject::{
+    Call, Configuration, GroupOrder, Key, Left, NewSubject, PolicySpec, Subject, boxed,
+};
 use crate::watched::{begins, restarts};
 use pair::Pair;
 
-pub use draw::{Draw, find, run};
+pub use draw::{Draw, find, run, run_combined};
 pub(crate) use draw::{HANGS_AFTER, run_on};
 pub use draw_calls::calls;
 pub use draw_operations::{Crowd, operations, setups};
@@ -145,6 +147,12 @@ pub enum Step {
     AgeAfter(Option<Duration>),
     /// [`Subject::limit_keys`].
     LimitKeys(usize),
+    /// [`Subject::limit_failure_records`].
+    LimitFailureRecords(usize),
+    /// [`Subject::limit_due_keys`].
+    LimitDueKeys(u8),
+    /// [`Subject::set_policy`].
+    SetPolicy(PolicySpec),
 }
 
 /// When a test looks at all that can be seen.
@@ -186,23 +194,37 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Fixed;
 /// use requeue_proptest::histories::{Looks, Step, check};
-/// use requeue_proptest::subject::{Direct, Setup};
+/// use requeue_proptest::subject::{Direct, Configuration};
 ///
 /// let steps = [Step::Add(1), Step::TryGet, Step::Add(1), Step::DoneKey(1), Step::TryGet];
-/// check::<Direct<Plain, Fixed<1>>>(&Setup::exponential(), &steps, Looks::Always)?;
+/// check::<Direct<Plain, Fixed<1>>>(&Configuration::exponential(), &steps, Looks::Always)?;
 /// # Ok::<(), requeue_proptest::histories::Failure>(())
 /// ```
 pub fn check<S: Subject + 'static>(
-    setup: &Setup,
+    setup: &Configuration,
     steps: &[Step],
     looks: Looks,
 ) -> Result<(), Failure> {
-    check_on(boxed::<S>, setup, steps, looks, PATIENCE)
+    check_on(boxed::<S>, setup, steps, looks)
 }
 
-fn check_on(
+/// The same to a queue that this function makes.
+///
+/// # Errors
+///
+/// As [`check`].
+pub fn check_on(
     new: NewSubject,
-    setup: &Setup,
+    setup: &Configuration,
+    steps: &[Step],
+    looks: Looks,
+) -> Result<(), Failure> {
+    check_within(new, setup, steps, looks, PATIENCE)
+}
+
+fn check_within(
+    new: NewSubject,
+    setup: &Configuration,
     steps: &[Step],
     looks: Looks,
     patience: Duration,

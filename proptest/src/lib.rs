@@ -5,6 +5,7 @@
 
 mod cases;
 mod caught;
+pub mod combinations;
 pub mod conformance;
 mod figures;
 pub mod histories;

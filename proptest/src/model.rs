@@ -27,7 +27,7 @@ use requeue_core::{Added, Instant, Policy, Rejected};
 
 use crate::Figures;
 use crate::limiter::AnyLimiter;
-use crate::subject::{Handed, Key, Known, NumberedRun, Scheduled, Setup, Ticket};
+use crate::subject::{Configuration, Handed, Key, Known, NumberedRun, Scheduled, Ticket};
 
 use debounce::Burst;
 use drains::Drains;
@@ -53,6 +53,8 @@ pub struct Model {
     rules: Rules,
     limiter: AnyLimiter,
     policy: Policy,
+    /// It holds keys, or one before it did.
+    has_held: bool,
     capacity: Option<usize>,
     failure_records_max: usize,
     /// How many due keys an operation makes ready; `None` if all of them, when they come due.
@@ -144,11 +146,12 @@ struct Waiting {
 
 impl Model {
     /// Creates an empty queue with room for `capacity` keys.
-    pub fn new(rules: Rules, setup: &Setup, capacity: Option<usize>) -> Self {
+    pub fn new(rules: Rules, setup: &Configuration, capacity: Option<usize>) -> Self {
         Self {
             rules,
             limiter: setup.limiter.build(),
             policy: setup.policy.build(),
+            has_held: setup.policy.holds(),
             capacity,
             failure_records_max: setup.failure_records_max,
             due_keys_max: None,
@@ -198,7 +201,7 @@ impl Model {
     }
 
     /// Limits how many due keys an operation makes ready.
-    pub fn limit_due_keys(mut self, due_keys_max: Option<u8>) -> Self {
+    pub fn with_backlog(mut self, due_keys_max: Option<u8>) -> Self {
         self.due_keys_max = due_keys_max;
         self
     }

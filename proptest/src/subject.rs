@@ -43,9 +43,20 @@ pub use work_queue::{Bare, OnWorkQueue, Runtime, handed, panicking};
 /// The keys of every test.
 pub type Key = u16;
 
-/// How a queue under test is made.
+/// How a queue under test is made, and the model of it: each option is a value.
+///
+/// A queue whose type says how many keys fit, which levels there are, whether keys age and whether
+/// there are groups has what its type says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setup {
+pub struct Configuration {
+    /// How many keys fit into a queue of a fixed size; `None` if it grows.
+    pub storage: Option<usize>,
+    /// How many priority levels there are.
+    pub levels: u8,
+    /// How long keys may wait at their levels, in a queue whose keys [age](Subject::ages).
+    pub age_limit: Option<Duration>,
+    /// The limits of groups, in a queue that [has groups](Subject::groups).
+    pub groups: Option<Cap>,
     /// What decides how long a failed key waits.
     pub limiter: LimiterSpec,
     /// What else keys wait for, in a queue that [can have a policy](Abilities::governs).
@@ -59,11 +70,14 @@ pub struct Setup {
     pub due_keys_max: u8,
 }
 
-impl Setup {
-    /// Describes a queue with this limiter, no policy, and no limit to its keys and its failure
-    /// records.
+impl Configuration {
+    /// Describes a queue that grows, with this limiter, and without all else.
     pub fn new(limiter: LimiterSpec) -> Self {
         Self {
+            storage: None,
+            levels: 1,
+            age_limit: None,
+            groups: None,
             limiter,
             policy: PolicySpec::default(),
             max_keys: usize::MAX,
@@ -110,7 +124,7 @@ impl Setup {
 #[expect(clippy::len_without_is_empty, reason = "a test needs one of the two")]
 pub trait Subject {
     /// Makes an empty queue whose clock stands at its epoch.
-    fn new(setup: &Setup) -> Self
+    fn new(setup: &Configuration) -> Self
     where
         Self: Sized;
 
@@ -121,6 +135,25 @@ pub trait Subject {
     /// [can be limited](Abilities::limits_keys).
     fn limit_keys(&mut self, keys: usize) {
         let _ = keys;
+    }
+
+    /// Changes how many keys may be kept for their failures alone. Returns `false`, and does
+    /// nothing, if that cannot be changed while the queue is used.
+    fn limit_failure_records(&mut self, keys: usize) -> bool {
+        let _ = keys;
+        false
+    }
+
+    /// Changes how many due keys one operation makes ready. Called only if the queue
+    /// [says how many](Abilities::due_keys_max).
+    fn limit_due_keys(&mut self, keys: u8) {
+        let _ = keys;
+    }
+
+    /// Changes what else keys wait for. Called only if the queue
+    /// [can have a policy](Abilities::governs).
+    fn set_policy(&mut self, policy: &PolicySpec) {
+        let _ = policy;
     }
 
     /// How many priority levels there are.
@@ -341,7 +374,7 @@ pub struct Abilities {
     pub runs_by_itself: bool,
     /// How many keys fit can be [changed](Subject::limit_keys).
     pub limits_keys: bool,
-    /// The queue can have a [policy](Setup::policy), and [debounces](Subject::add_debounced).
+    /// The queue can have a [policy](Configuration::policy), and [debounces](Subject::add_debounced).
     pub governs: bool,
     /// The queue can [suspend keys](Subject::suspend).
     pub suspends: bool,
@@ -374,10 +407,10 @@ impl Default for Abilities {
 }
 
 /// How a test makes the queues that it needs.
-pub(crate) type NewSubject = fn(&Setup) -> Box<dyn Subject>;
+pub type NewSubject = fn(&Configuration) -> Box<dyn Subject>;
 
 /// Makes an `S` whose type the suite need not know: its code exists once, for all queues.
-pub(crate) fn boxed<S: Subject + 'static>(setup: &Setup) -> Box<dyn Subject> {
+pub fn boxed<S: Subject + 'static>(setup: &Configuration) -> Box<dyn Subject> {
     Box::new(S::new(setup))
 }
 

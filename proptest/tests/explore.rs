@@ -7,7 +7,7 @@ use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, AddOptions, Merge};
 use requeue_proptest::histories::{Bounds, Scope, Step, explore};
 use requeue_proptest::rounds;
-use requeue_proptest::subject::{Direct, Key, Left, Setup, Subject};
+use requeue_proptest::subject::{Configuration, Direct, Key, Left, Subject};
 
 /// Every kind of step that a program of one thread can take.
 fn steps() -> Vec<Step> {
@@ -89,11 +89,11 @@ const BOUNDS: Bounds = Bounds {
 
 /// The queues that are explored, beside their capacities: how many due keys an operation makes
 /// ready, how many failure records are kept of what grows, and whether keys are held.
-fn setups(capacity: Option<usize>) -> Vec<Setup> {
-    let setup = |(due_keys_max, failure_records_max)| Setup {
+fn setups(capacity: Option<usize>) -> Vec<Configuration> {
+    let setup = |(due_keys_max, failure_records_max)| Configuration {
         due_keys_max,
         failure_records_max,
-        ..Setup::exponential()
+        ..Configuration::exponential()
     };
     let setups = match capacity {
         // No more than one key can be due.
@@ -101,7 +101,7 @@ fn setups(capacity: Option<usize>) -> Vec<Setup> {
         Some(_) => &[(1, usize::MAX), (2, usize::MAX)],
         None => &[(1, usize::MAX), (2, 1)],
     };
-    let mut setups: Vec<Setup> = setups.iter().copied().map(setup).collect();
+    let mut setups: Vec<Configuration> = setups.iter().copied().map(setup).collect();
     if capacity == Some(2) {
         let mut held = setups[0].clone();
         held.policy.cool_down_ns = 1;
@@ -128,8 +128,8 @@ fn explored<S: Subject + 'static>(
         depth: if is_soak { in_soak } else { depth },
         bounds,
     };
-    for setup in setups(S::new(&Setup::exponential()).capacity()) {
-        let Setup {
+    for setup in setups(S::new(&Configuration::exponential()).capacity()) {
+        let Configuration {
             due_keys_max,
             failure_records_max: records,
             ..

@@ -8,7 +8,7 @@ use requeue_core::priority::{Levels, Plain, WithPolicy};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, AddOptions};
 use requeue_proptest::subject::{
-    Bare, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Setup, Subject, Tasks, Threads,
+    Bare, Configuration, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Subject, Tasks, Threads,
 };
 use requeue_proptest::{Model, Rules, rounds};
 
@@ -119,7 +119,7 @@ fn settle_for(model: &mut Model, leftovers: &[Left]) {
 
 fn goes_on<S: Subject>(before: &[Operation], after: &[Operation]) -> Result<(), TestCaseError> {
     // Delays that timers of a runtime can tell apart.
-    let setup = Setup::new(requeue_proptest::limiter::LimiterSpec::Exponential {
+    let setup = Configuration::new(requeue_proptest::limiter::LimiterSpec::Exponential {
         base_ns: 1_000_000,
         max_ns: 5_000_000,
     });

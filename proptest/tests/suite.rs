@@ -6,7 +6,7 @@ use requeue_core::priority::{Groups, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::histories::{Looks, Step, check};
 use requeue_proptest::subject::{
-    Bare, Cap, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Setup,
+    Bare, Cap, Configuration, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate,
 };
 
 /// Found by the suite: the ready list was damaged where ready keys and failure records share links.
@@ -19,7 +19,7 @@ fn a_delay_leaves_a_ready_key_in_its_place() {
         Step::TryGet,
         Step::TryGet,
     ];
-    let setup = Setup::exponential();
+    let setup = Configuration::exponential();
     assert_eq!(
         check::<Direct<WithSuspension, Fixed<2>>>(&setup, &steps, Looks::Always),
         Ok(())
@@ -81,7 +81,7 @@ fn one_in_2_ns() -> Cap {
 }
 
 fn assert_right_with_groups(steps: &[Step]) {
-    let setup = Setup::exponential();
+    let setup = Configuration::exponential();
     let behind_a_lock =
         check::<OnWorkQueue<Bare<Groups<u8>, Growable>>>(&setup, steps, Looks::Never);
     assert_eq!(behind_a_lock, Ok(()));

@@ -27,8 +27,8 @@ use requeue_core::{Action, Drained, Guard, Instant, WaitError};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
-    Answer, Call, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime, Setup, Sleep,
-    handed, panicking,
+    Answer, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
+    Sleep, handed, panicking,
 };
 
 #[path = "toy/faults.rs"]
@@ -263,7 +263,7 @@ impl<P: Plan> Runtime for Toy<P> {
     type Calls = Futures;
     const PLACES: Option<usize> = Some(PLACES);
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
         let clock = Timers(HandClock::new(), PhantomData);
         let lock = Exclusive(Mutex::new(state), PhantomData);

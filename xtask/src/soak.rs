@@ -19,7 +19,7 @@ struct Part {
 
 /// What draws with proptest takes its own variables, and so do worlds and schedules; everything
 /// else takes `REQUEUE_SEED` and `REQUEUE_SOAK`.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     Part {
         name: "explore",
         line: "cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
@@ -30,6 +30,12 @@ const PARTS: [Part; 6] = [
         name: "sequences",
         line: "cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
         variables: &[("PROPTEST_CASES", "4000")],
+        seeds: &["PROPTEST_RNG_SEED"],
+    },
+    Part {
+        name: "combinations",
+        line: "cargo test --profile soak -p requeue-proptest-tests --test combinations",
+        variables: &[("PROPTEST_CASES", "400"), ("REQUEUE_SOAK", "2")],
         seeds: &["PROPTEST_RNG_SEED"],
     },
     Part {

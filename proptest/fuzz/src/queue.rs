@@ -5,8 +5,9 @@ use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::Figures;
-use requeue_proptest::histories::{Failure, Looks, Step, check};
-use requeue_proptest::subject::{Bare, Direct, Key, OnWorkQueue, Setup};
+use requeue_proptest::combinations::{Combination, core, options};
+use requeue_proptest::histories::{Looks, Step, check_on};
+use requeue_proptest::subject::{Bare, Configuration, Direct, Key, NewSubject, OnWorkQueue, boxed};
 
 use crate::script;
 
@@ -26,7 +27,7 @@ pub fn queue(bytes: &[u8]) {
 
 struct Script {
     subject: &'static Candidate,
-    setup: Setup,
+    setup: Configuration,
     looks: Looks,
     ops: Vec<Step>,
 }
@@ -34,22 +35,29 @@ struct Script {
 struct Candidate {
     name: &'static str,
     keys: Key,
-    check: fn(&Setup, &[Step], Looks) -> std::result::Result<(), Failure>,
+    new: NewSubject,
+    /// The bytes say also which kind of queue it is.
+    is_combined: bool,
 }
 
 impl Script {
     fn draw(bytes: &mut Unstructured) -> Result<Self> {
         let subject = bytes.choose(&CANDIDATES)?;
+        let setup = if subject.is_combined {
+            combination(bytes)?.configuration
+        } else {
+            script::setup(bytes)?
+        };
         Ok(Self {
             subject,
-            setup: script::setup(bytes)?,
+            setup,
             looks: *bytes.choose(&[Looks::Always, Looks::Last])?,
             ops: script::ops(bytes, subject.keys),
         })
     }
 
     fn run(&self) {
-        let Err(failure) = (self.subject.check)(&self.setup, &self.ops, self.looks) else {
+        let Err(failure) = check_on(self.subject.new, &self.setup, &self.ops, self.looks) else {
             return;
         };
         let (name, setup, looks) = (self.subject.name, &self.setup, self.looks);
@@ -62,17 +70,30 @@ impl Script {
     }
 }
 
+/// Any value of each option.
+fn combination(bytes: &mut Unstructured) -> Result<Combination> {
+    let values = options().map(|option| bytes.int_in_range(0..=option.values() - 1));
+    Ok(Combination::new(values.collect::<Result<_>>()?, 1))
+}
+
 macro_rules! candidates {
     ($($subject:ty, $keys:literal keys;)+) => {
         [$(Candidate {
             name: stringify!($subject),
             keys: $keys,
-            check: check::<$subject>,
-        }),+]
+            new: boxed::<$subject>,
+            is_combined: false,
+        },)+
+        Candidate {
+            name: "a combination",
+            keys: 6,
+            new: core::<Figures>,
+            is_combined: true,
+        }]
     };
 }
 
-const CANDIDATES: [Candidate; 21] = candidates! {
+static CANDIDATES: [Candidate; 22] = candidates! {
     Direct<WithSuspension, Fixed<1>>, 3 keys;
     Direct<WithSuspension, Fixed<2>>, 4 keys;
     Direct<Plain, Fixed<3>>, 5 keys;

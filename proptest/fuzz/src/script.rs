@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
 use requeue_proptest::histories::{MERGES, Step};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
-use requeue_proptest::subject::{Cap, GroupOrder, Key, Left, PolicySpec, Rate, Setup};
+use requeue_proptest::subject::{Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
 
 use crate::draw;
 
@@ -15,17 +15,17 @@ use crate::draw;
 pub(crate) const OPS_MAX: usize = 200;
 
 /// A queue of any kind.
-pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Setup> {
+pub(crate) fn setup(bytes: &mut Unstructured) -> Result<Configuration> {
     let mut policy = PolicySpec::default();
-    Ok(Setup {
-        limiter: limiter_and_policy(bytes, 2, &mut policy)?,
+    let limiter = limiter_and_policy(bytes, 2, &mut policy)?;
+    Ok(Configuration {
         policy,
-        max_keys: usize::MAX,
         failure_records_max: match bytes.int_in_range(0..=4)? {
             4 => usize::MAX,
             few => few,
         },
         due_keys_max: bytes.int_in_range(1..=3)?,
+        ..Configuration::new(limiter)
     })
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
 }
 
 fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
-    Ok(match bytes.int_in_range(0..=54_u8)? {
+    Ok(match bytes.int_in_range(0..=57_u8)? {
         32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
         0..=2 => Step::Add(key(bytes, keys)?),
         3 => Step::Why(key(bytes, keys)?),
@@ -141,6 +141,13 @@ fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
         48 => Step::Order(order(bytes)?),
         49 => Step::AgeAfter(age(bytes)?),
         51 => Step::LimitKeys(max_keys(bytes)?),
+        55 => Step::LimitFailureRecords(max_keys(bytes)?),
+        56 => Step::LimitDueKeys(bytes.int_in_range(1..=3)?),
+        57 => {
+            let mut policy = PolicySpec::default();
+            limiter_and_policy(bytes, 2, &mut policy)?;
+            Step::SetPolicy(policy)
+        }
         47 => Step::AddDisplacing(key(bytes, keys)?, options(bytes)?),
         40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
         _ => Step::PanicAtWork,
@@ -317,6 +324,9 @@ mod tests {
             Step::Why(_) => 39,
             Step::Suspend(..) => 40,
             Step::Resume(_) => 41,
+            Step::LimitFailureRecords(_) => 42,
+            Step::LimitDueKeys(_) => 43,
+            Step::SetPolicy(_) => 44,
             // Calls that wait are no operations.
             Step::Start(_)
             | Step::NextUnrun(_)
@@ -333,6 +343,6 @@ mod tests {
             .flat_map(|from| op(&mut Unstructured::new(&bytes[from..]), 3))
             .map(|op| kind(&op))
             .collect();
-        assert_eq!(drawn, (0..42).collect());
+        assert_eq!(drawn, (0..45).collect());
     }
 }

@@ -64,7 +64,7 @@ impl std::error::Error for Failure {}
 /// use std::time::Duration;
 /// use requeue_core::Added;
 /// use requeue_linear::{QueueSpec, Recorder, Request, Response, check};
-/// use requeue_proptest::subject::Setup;
+/// use requeue_proptest::subject::Configuration;
 ///
 /// let recorder = Recorder::new(2);
 /// let add = recorder.call(0, Request::Add(7));
@@ -72,7 +72,7 @@ impl std::error::Error for Failure {}
 /// recorder.returned(add, Response::Added(Ok(Added::Ready)));
 /// recorder.returned(get, Response::Work(vec![(7, 0)]));
 ///
-/// let empty = QueueSpec::new(&Setup::exponential());
+/// let empty = QueueSpec::new(&Configuration::exponential());
 /// let order = check(&empty, &recorder.history(), 1000)?;
 /// assert_eq!(order, [add, get]);
 /// # Ok::<(), requeue_linear::Failure>(())

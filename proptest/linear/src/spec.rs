@@ -6,7 +6,7 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next};
 use requeue_core::{Action, Added, AddedMany, Drained, Finished, Rejected};
 use requeue_proptest::subject::{
-    Drain, Handed, Key, Known, Left, NumberedRun, Scheduled, Setup, Subject, Ticket,
+    Configuration, Drain, Handed, Key, Known, Left, NumberedRun, Scheduled, Subject, Ticket,
 };
 use requeue_proptest::{Fingerprint, Model, Rules};
 
@@ -119,7 +119,7 @@ struct Compared {
 
 impl QueueSpec {
     /// Returns an empty queue that follows requeue's rules.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(setup: &Configuration) -> Self {
         let model = Model::new(Rules::Requeue, setup, None);
         Self {
             fingerprint: Box::new(Compared::of(&model, &[], &[])),

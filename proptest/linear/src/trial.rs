@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use requeue_core::binding::{self, Host};
 use requeue_core::{Action, Guard};
-use requeue_proptest::subject::{Key, Known, Left, LimiterSpec, Scheduled, Setup};
+use requeue_proptest::subject::{Configuration, Key, Known, Left, LimiterSpec, Scheduled};
 
 use crate::chart::draw_marked;
 use crate::program::{KEYS, Program, Step, TICK};
@@ -21,7 +21,7 @@ pub trait Shared: Send + Sync + Sized + 'static {
     type Guard<'q>: Debug;
 
     /// Returns an empty queue, on a clock that [`Request::Advance`] alone moves.
-    fn new(setup: &Setup) -> Self;
+    fn new(setup: &Configuration) -> Self;
 
     /// Makes a call, and keeps in `runs` what is handed out. [`without_waiting`] does it for all
     /// calls that never wait.
@@ -124,7 +124,7 @@ where
 pub struct Trial<Q> {
     program: Program,
     queue: Q,
-    setup: Setup,
+    setup: Configuration,
     recorder: Recorder<Request, Response>,
 }
 
@@ -133,7 +133,7 @@ impl<Q: Shared> Trial<Q> {
     pub fn new(program: &Program) -> Self {
         let base_ns = u64::try_from(TICK.as_nanos()).unwrap_or(u64::MAX);
         let max_ns = base_ns.saturating_mul(1000);
-        let setup = Setup::new(LimiterSpec::Exponential { base_ns, max_ns });
+        let setup = Configuration::new(LimiterSpec::Exponential { base_ns, max_ns });
         Self {
             program: program.clone(),
             queue: Q::new(&setup),

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use requeue_core::{Drained, Instant};
-use requeue_proptest::subject::{Key, Setup};
+use requeue_proptest::subject::{Configuration, Key};
 use requeue_proptest::{Figures, Model, Rules};
 
 use crate::differences::{
@@ -62,7 +62,7 @@ struct Replay<'r> {
 
 impl<'r> Replay<'r> {
     fn new(kind: Kind, recording: &'r Recording, subject: Box<dyn Play>) -> Self {
-        let setup = Setup::new(recording.limiter.clone());
+        let setup = Configuration::new(recording.limiter.clone());
         let model = |rules| Model::new(rules, &setup, None).with_levels(kind.levels());
         Self {
             kind,
@@ -298,7 +298,7 @@ mod tests {
     }
 
     fn model(rules: Rules, recording: &Recording) -> Box<dyn Play> {
-        let setup = Setup::new(recording.limiter.clone());
+        let setup = Configuration::new(recording.limiter.clone());
         Box::new(Player::new(Model::new(rules, &setup, None), recording))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use requeue_core::binding::{Getter, Next};
 use requeue_core::{AddOptions, Drained, Finished, Instant, Merge};
 use requeue_proptest::Figures;
-use requeue_proptest::subject::{Drain, Key, Setup, Subject, Ticket};
+use requeue_proptest::subject::{Configuration, Drain, Key, Subject, Ticket};
 
 use crate::recording::{AddWithOpts, Get, Op, Recording, Step, delay, level};
 
@@ -82,7 +82,7 @@ pub(crate) struct Player<S: Subject> {
 impl<S: Subject + 'static> Player<S> {
     /// Returns a player on a new queue for this recording.
     pub(crate) fn boxed(recording: &Recording) -> Box<dyn Play> {
-        let setup = Setup::new(recording.limiter.clone());
+        let setup = Configuration::new(recording.limiter.clone());
         Box::new(Self::new(S::new(&setup), recording))
     }
 }

@@ -6,7 +6,7 @@ use requeue_core::binding::{Getter, Next};
 use requeue_core::{Action, Added, Drained, Finished, Instant, Rejected};
 
 use super::{Script, ms};
-use crate::subject::{Key, Left, Setup, Subject};
+use crate::subject::{Configuration, Key, Left, Subject};
 
 pub(crate) fn drain_waits_for_ready_keys(script: &mut Script) {
     script.add(1, Added::Ready);
@@ -296,7 +296,7 @@ pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
 }
 
 pub(crate) fn failure_records_can_be_limited(script: &mut Script) {
-    let mut setup = Setup::exponential();
+    let mut setup = Configuration::exponential();
     setup.failure_records_max = 2;
     script.renew(&setup);
     for key in 1..=3 {

@@ -2,13 +2,13 @@ use requeue_core::{Action, AddOptions, Added, Drained, Finished, Merge};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Setup, Subject};
+use crate::subject::{Configuration, Subject};
 
 const MS: u64 = 1_000_000;
 
 /// A queue whose failed keys wait 10 ms, 20 ms and so on.
-fn holding(cool_down: u64, hold_failures: bool) -> Setup {
-    let mut setup = Setup::new(LimiterSpec::Exponential {
+fn holding(cool_down: u64, hold_failures: bool) -> Configuration {
+    let mut setup = Configuration::new(LimiterSpec::Exponential {
         base_ns: 10 * MS,
         max_ns: 1000 * MS,
     });

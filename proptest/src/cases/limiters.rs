@@ -2,12 +2,12 @@ use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Setup, Subject};
+use crate::subject::{Configuration, Subject};
 
 const MS: u64 = 1_000_000;
 
 pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
-    script.renew(&Setup::new(LimiterSpec::Exponential {
+    script.renew(&Configuration::new(LimiterSpec::Exponential {
         base_ns: MS,
         max_ns: 5 * MS,
     }));
@@ -19,7 +19,7 @@ pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
 }
 
 pub(crate) fn the_first_failures_are_fast(script: &mut Script) {
-    script.renew(&Setup::new(LimiterSpec::FastSlow {
+    script.renew(&Configuration::new(LimiterSpec::FastSlow {
         fast_ns: 2 * MS,
         slow_ns: 10 * MS,
         max_fast_attempts: 2,
@@ -40,7 +40,7 @@ pub(crate) fn the_longest_of_several_delays_counts(script: &mut Script) {
         max_fast_attempts: 1,
     };
     let limiters = vec![exponential, fast_slow];
-    script.renew(&Setup::new(LimiterSpec::MaxOf { limiters }));
+    script.renew(&Configuration::new(LimiterSpec::MaxOf { limiters }));
     for delay in [3, 3, 4, 8] {
         script.fail(1, delay);
     }

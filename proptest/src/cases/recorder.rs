@@ -12,8 +12,8 @@ use requeue_core::{
 use crate::Figures;
 use crate::histories::write_timeline;
 use crate::subject::{
-    Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, NewSubject,
-    PolicySpec, Scheduled, Setup, Subject, Ticket, Turn,
+    Abilities, Configuration, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left,
+    NewSubject, PolicySpec, Scheduled, Subject, Ticket, Turn,
 };
 
 /// Does what another subject does, and writes it down.
@@ -85,13 +85,14 @@ fn next(next: &Next<Handed>) -> String {
 }
 
 impl Recorder {
-    pub(super) fn new(new: NewSubject, setup: &Setup) -> Self {
-        let Setup {
+    pub(super) fn new(new: NewSubject, setup: &Configuration) -> Self {
+        let Configuration {
             limiter,
             policy,
             max_keys,
             failure_records_max,
             due_keys_max,
+            ..
         } = setup;
         let mut call = format!("a new queue, limited by {limiter:?}");
         if *policy != PolicySpec::default() {
@@ -103,7 +104,7 @@ impl Recorder {
         if *failure_records_max < usize::MAX {
             let _ = write!(call, ", with room for {failure_records_max} records");
         }
-        if *due_keys_max < Setup::exponential().due_keys_max {
+        if *due_keys_max < Configuration::exponential().due_keys_max {
             let _ = write!(call, ", that releases {due_keys_max} at once");
         }
         Self(record(call, || new(setup), |_| String::new()))
@@ -167,7 +168,7 @@ impl Subject for Recorder {
         nothing: advance(by: Duration);
     }
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         Self::new(crate::subject::boxed::<crate::Model>, setup)
     }
 

@@ -2,11 +2,11 @@ use requeue_core::{Added, Drained};
 
 use super::Script;
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Rate, Setup, Subject};
+use crate::subject::{Configuration, Rate, Subject};
 
 /// A queue of which one key is handed out every 10 ms, after a burst of two.
-pub(super) fn paced() -> Setup {
-    let mut setup = Setup::new(LimiterSpec::Exponential {
+pub(super) fn paced() -> Configuration {
+    let mut setup = Configuration::new(LimiterSpec::Exponential {
         base_ns: 1_000_000,
         max_ns: 1_000_000_000,
     });

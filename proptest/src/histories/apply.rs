@@ -39,6 +39,9 @@ impl Pair {
             | Step::Order(_)
             | Step::AgeAfter(_)
             | Step::LimitKeys(_)
+            | Step::LimitFailureRecords(_)
+            | Step::LimitDueKeys(_)
+            | Step::SetPolicy(_)
             | Step::RetainBelow(_) => self.control(op),
             _ => self.add(op),
         }
@@ -87,6 +90,23 @@ impl Pair {
                 subject.limit_keys(keys);
                 model.limit_keys(keys);
                 both(subject.capacity(), model.capacity())
+            }
+            Step::LimitFailureRecords(keys) => {
+                if !subject.limit_failure_records(keys) {
+                    return Ok(None);
+                }
+                model.limit_failure_records(keys);
+                done()
+            }
+            Step::LimitDueKeys(keys) if self.abilities.due_keys_max.is_some() => {
+                subject.limit_due_keys(keys);
+                model.limit_due_keys(keys);
+                done()
+            }
+            Step::SetPolicy(ref policy) if self.abilities.governs => {
+                subject.set_policy(policy);
+                model.set_policy(policy);
+                done()
             }
             Step::RetainBelow(key) if model.cancels_in_order(key) => {
                 both(subject.retain_below(key), model.retain_below(key))

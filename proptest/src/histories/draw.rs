@@ -8,8 +8,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use super::simpler::{with_plain_adds, without_needless};
-use super::{Crowd, Failure, Looks, PATIENCE, Step, check_on, draw_calls, draw_operations};
-use crate::subject::{NewSubject, Setup, Subject, boxed};
+use super::{Crowd, Failure, Looks, PATIENCE, Step, check_within, draw_calls, draw_operations};
+use crate::combinations::Combination;
+use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::watched;
 
 /// What histories are made of.
@@ -22,8 +23,46 @@ pub enum Draw {
     Calls,
 }
 
+/// Checks a queue of one [combination](Combination) on so many drawn histories of operations over a
+/// few keys, or of calls that wait.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_combined(
+    new: NewSubject,
+    combination: &Combination,
+    (draw, cases): (Draw, u32),
+    regressions: &'static str,
+) -> Result<(), String> {
+    let combination = combination.clone();
+    watched(HANGS_AFTER, move || {
+        let unit = Duration::from_nanos(combination.unit);
+        let steps = match draw {
+            Draw::Operations(crowd) => draw_operations::operations(crowd).boxed(),
+            Draw::Calls => draw_calls::histories_in(unit).boxed(),
+        };
+        let uses = combination.uses;
+        let steps = steps.prop_map(move |mut steps| {
+            steps.retain(|step| uses.allow(step));
+            steps
+        });
+        let drawn = (Just(combination.configuration.clone()), steps).boxed();
+        let (_, mut search) = draw.search(new, Some(regressions));
+        search.config.cases = cases;
+        let looks: &[Looks] = match draw {
+            Draw::Operations(_) => &[Looks::Always, Looks::Last],
+            Draw::Calls => &[Looks::Last],
+        };
+        match search.shortest(&drawn, looks) {
+            Some(found) => Err(format!("{combination}\n{}", found.report())),
+            None => Ok(()),
+        }
+    })
+}
+
 /// A queue, and how it was used.
-type History = (Setup, Vec<Step>);
+type History = (Configuration, Vec<Step>);
 
 /// The patience with threads while a failure is made shorter: if this is too short, a step is kept
 /// that is not needed.
@@ -88,7 +127,7 @@ impl Draw {
         new: NewSubject,
         regressions: Option<&'static str>,
     ) -> (BoxedStrategy<History>, Search) {
-        let abilities = new(&Setup::exponential()).abilities();
+        let abilities = new(&Configuration::exponential()).abilities();
         let drawn = match self {
             Self::Operations(crowd) => (
                 draw_operations::setups(),
@@ -156,8 +195,9 @@ impl Search {
     #[expect(clippy::panic, reason = "this is how a test fails")]
     fn shortest(&self, drawn: &BoxedStrategy<History>, looks: &[Looks]) -> Option<Shortest> {
         let patience = Cell::new(PATIENCE);
-        let fails = |setup: &Setup, steps: &[Step]| {
-            let check = |looks: &Looks| check_on(self.new, setup, steps, *looks, patience.get());
+        let fails = |setup: &Configuration, steps: &[Step]| {
+            let check =
+                |looks: &Looks| check_within(self.new, setup, steps, *looks, patience.get());
             let failure = looks.iter().find_map(|looks| check(looks).err())?;
             patience.set(PATIENCE_FOR_SHORTER);
             Some(failure)
@@ -169,7 +209,7 @@ impl Search {
                 .get()
                 .is_some_and(|since| since.elapsed() > self.shorter_for)
         };
-        let fails_in_time = |setup: &Setup, steps: &[Step]| {
+        let fails_in_time = |setup: &Configuration, steps: &[Step]| {
             let failure = (!is_over()).then(|| fails(setup, steps)).flatten()?;
             since.set(since.get().or_else(|| Some(Instant::now())));
             Some(failure)
@@ -217,7 +257,7 @@ fn shorter(
     runner: &mut TestRunner,
     drawn: &BoxedStrategy<History>,
     mut shortest: History,
-    fails: &dyn Fn(&Setup, &[Step]) -> Option<Failure>,
+    fails: &dyn Fn(&Configuration, &[Step]) -> Option<Failure>,
 ) -> History {
     for _ in 0..SHORTER_MAX {
         let Ok(tree) = drawn.new_tree(runner) else {

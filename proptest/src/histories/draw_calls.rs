@@ -8,7 +8,7 @@ use requeue_core::{Action, AddOptions, Instant};
 
 use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Call, Cap, GroupOrder, Key, Left, Rate, Setup};
+use crate::subject::{Call, Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
 
 /// Draws histories of a queue with a few keys for which several calls wait, and which may be shut
 /// down towards the end. Time is in whole milliseconds.
@@ -21,7 +21,7 @@ pub fn calls() -> impl Strategy<Value = Vec<Step>> {
 
 /// The same with time in whole units, of which failed keys wait one, two, and so on. It is one that
 /// no timer rounds, or the shortest that the queue's timers can tell apart.
-pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Setup, Vec<Step>)> {
+pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Configuration, Vec<Step>)> {
     let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
     let drawn = (unit, 0..4u8);
     drawn
@@ -29,7 +29,7 @@ pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Setup, Vec<Step>)> {
         .boxed()
 }
 
-fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
     let step = any::<[u8; 3]>;
     let drawn = (any::<u64>(), vec(step(), 0..40), vec(step(), 0..10));
     drawn.prop_map(move |(kinds, busy, late)| {
@@ -44,12 +44,12 @@ fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A queue whose failed keys wait 1 ms, 2 ms, 4 ms and 8 ms.
-pub(super) fn setup() -> Setup {
+pub(super) fn setup() -> Configuration {
     setup_in(MILLISECOND)
 }
 
 /// The same, and queues that hold keys, or hand them out at a rate.
-fn setup_of(kind: u8, unit: Duration) -> Setup {
+fn setup_of(kind: u8, unit: Duration) -> Configuration {
     let mut setup = setup_in(unit);
     match kind {
         0 => {
@@ -68,10 +68,10 @@ fn setup_of(kind: u8, unit: Duration) -> Setup {
 }
 
 /// A queue whose failed keys wait one unit, two, four and eight.
-fn setup_in(unit: Duration) -> Setup {
+fn setup_in(unit: Duration) -> Configuration {
     let base_ns = (Instant::EPOCH + unit).as_nanos();
     let max_ns = base_ns.saturating_mul(8);
-    Setup::new(LimiterSpec::Exponential { base_ns, max_ns })
+    Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -81,7 +81,7 @@ type Kind = (u8, fn(u8, u8, Duration) -> Step);
 
 /// The first [`ALWAYS`] are in every history. A failure shrinks towards the first: new kinds go
 /// last, or histories that fail become longer.
-const BUSY: [Kind; 40] = [
+const BUSY: [Kind; 44] = [
     (8, |_, _, _| Step::Settle),
     (6, |_, _, _| Step::Start(Call::Get)),
     (6, |a, _, _| Step::Add(key(a))),
@@ -129,6 +129,10 @@ const BUSY: [Kind; 40] = [
     }),
     (2, |a, _, _| Step::LimitKeys(room(a))),
     (2, |a, _, _| Step::Why(key(a))),
+    (3, |a, b, u| Step::Suspend(key(a), delay(b, u))),
+    (3, |a, _, _| Step::Resume(key(a))),
+    (2, |a, b, u| Step::AddDisplacing(key(a), options(a, b, u))),
+    (2, |a, _, u| Step::SetPolicy(policy(a, u))),
 ];
 const ALWAYS: usize = 2;
 
@@ -159,6 +163,19 @@ fn room(a: u8) -> usize {
     match a % 8 {
         7 => usize::MAX,
         keys => usize::from(keys),
+    }
+}
+
+/// Cool-downs of up to three units, or none.
+fn policy(a: u8, unit: Duration) -> PolicySpec {
+    let unit_ns = (Instant::EPOCH + unit).as_nanos();
+    PolicySpec {
+        cool_down_ns: u64::from(a % 4).saturating_mul(unit_ns),
+        hold_failures: a & 4 == 0,
+        run_rate: (a & 24 == 0).then(|| Rate {
+            per_second: FloatBits(0.5 / unit.as_secs_f64()),
+            burst: 2,
+        }),
     }
 }
 
@@ -234,6 +251,7 @@ fn action(byte: u8, unit: Duration) -> Action {
         3 => Action::Success,
         4 => Action::GiveUp,
         5 => Action::Retry,
+        6 if byte & 8 == 0 => Action::Suspend(delay(byte, unit)),
         6 => Action::Snooze(delay(byte, unit)),
         _ => Action::RequeueAfter(delay(byte, unit)),
     }

@@ -9,7 +9,7 @@ use requeue_core::{Action, AddOptions, Instant};
 
 use super::{MERGES, Step};
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Cap, GroupOrder, Key, Left, PolicySpec, Rate, Setup};
+use crate::subject::{Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +21,15 @@ pub enum Crowd {
 }
 
 /// Queues of all kinds.
-pub fn setups() -> impl Strategy<Value = Setup> {
+pub fn setups() -> impl Strategy<Value = Configuration> {
     let records = select(vec![usize::MAX, 0, 1, 2]);
     let releases = select(vec![1, 2, 16]);
     (select(delays_and_policies()), records, releases).prop_map(
-        |((limiter, policy), failure_records_max, due_keys_max)| Setup {
-            limiter,
+        |((limiter, policy), failure_records_max, due_keys_max)| Configuration {
             policy,
-            max_keys: usize::MAX,
             failure_records_max,
             due_keys_max,
+            ..Configuration::new(limiter)
         },
     )
 }
@@ -133,6 +132,9 @@ fn controlling(keys: Key) -> impl Strategy<Value = Step> {
         4 => order().prop_map(Step::Order),
         2 => proptest::option::of(delay()).prop_map(Step::AgeAfter),
         2 => select(vec![0, 1, 2, 3, 5, 20, usize::MAX]).prop_map(Step::LimitKeys),
+        1 => select(vec![0, 1, 2, usize::MAX]).prop_map(Step::LimitFailureRecords),
+        1 => (1..4u8).prop_map(Step::LimitDueKeys),
+        2 => select(delays_and_policies()).prop_map(|(_, policy)| Step::SetPolicy(policy)),
     ]
 }
 

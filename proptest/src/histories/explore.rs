@@ -10,7 +10,7 @@ use super::pair::Pair;
 use super::{Failure, Looks, PATIENCE, Step};
 use crate::Fingerprint;
 use crate::caught::guarded;
-use crate::subject::{Key, NewSubject, Setup, Subject, Ticket, boxed};
+use crate::subject::{Configuration, Key, NewSubject, Subject, Ticket, boxed};
 use crate::watched::{begins, restarts};
 
 /// Which histories are explored.
@@ -83,20 +83,23 @@ impl fmt::Display for Explored {
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Fixed;
 /// use requeue_proptest::histories::{Bounds, Scope, Step, explore};
-/// use requeue_proptest::subject::{Direct, Setup};
+/// use requeue_proptest::subject::{Direct, Configuration};
 ///
 /// let steps = vec![Step::Add(1), Step::TryGet, Step::DoneKey(1)];
 /// let bounds = Some(Bounds { failures: 0, tickets: 1, sleepers: 0, drains: 0 });
 /// let scope = Scope { steps, depth: usize::MAX, bounds };
-/// let explored = explore::<Direct<Plain, Fixed<1>>>(&Setup::exponential(), &scope)?;
+/// let explored = explore::<Direct<Plain, Fixed<1>>>(&Configuration::exponential(), &scope)?;
 /// assert!(explored.closed);
 /// # Ok::<(), requeue_proptest::histories::Failure>(())
 /// ```
-pub fn explore<S: Subject + 'static>(setup: &Setup, scope: &Scope) -> Result<Explored, Failure> {
+pub fn explore<S: Subject + 'static>(
+    setup: &Configuration,
+    scope: &Scope,
+) -> Result<Explored, Failure> {
     explore_on(boxed::<S>, setup, scope)
 }
 
-fn explore_on(new: NewSubject, setup: &Setup, scope: &Scope) -> Result<Explored, Failure> {
+fn explore_on(new: NewSubject, setup: &Configuration, scope: &Scope) -> Result<Explored, Failure> {
     let mut explored = Explored::default();
     let mut nothing_done = Pair::new(new(setup), setup, 0, PATIENCE);
     let mut known = HashSet::from([State::of(&mut nothing_done)]);
@@ -146,7 +149,7 @@ impl Scope {
     fn play(
         &self,
         new: NewSubject,
-        setup: &Setup,
+        setup: &Configuration,
         history: &[u8],
     ) -> Result<Option<State>, Failure> {
         let steps = history.iter().map(|step| &self.steps[usize::from(*step)]);

@@ -10,7 +10,8 @@ use requeue_core::{Instant, Why};
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks, Step};
 use crate::subject::{
-    Abilities, Answer, CallId, Drain, Key, Known, PolicySpec, Setup, Subject, Ticket, group_of,
+    Abilities, Answer, CallId, Configuration, Drain, GroupOrder, Key, Known, PolicySpec, Subject,
+    Ticket, group_of,
 };
 use crate::{Model, Rules};
 
@@ -55,7 +56,7 @@ pub(super) type Check = Result<(), String>;
 impl Pair {
     pub(super) fn new(
         subject: Box<dyn Subject>,
-        setup: &Setup,
+        setup: &Configuration,
         keys: Key,
         patience: Duration,
     ) -> Self {
@@ -67,13 +68,23 @@ impl Pair {
         if !abilities.governs {
             setup.policy = PolicySpec::default();
         }
-        let model = Model::new(Rules::Requeue, &setup, capacity);
+        let mut model = Model::new(Rules::Requeue, &setup, capacity)
+            .with_levels(subject.levels())
+            .with_groups(subject.groups())
+            .with_suspensions(abilities.suspends)
+            .with_backlog(abilities.due_keys_max);
+        let mut subject = subject;
+        if let Some(cap) = setup.groups.filter(|_| subject.groups()) {
+            let order = GroupOrder::LimitAll(cap);
+            subject.order(&order);
+            model.order(&order);
+        }
+        if subject.ages() {
+            subject.age_after(setup.age_limit);
+            model.age_after(setup.age_limit);
+        }
         Self {
-            model: model
-                .with_levels(subject.levels())
-                .with_groups(subject.groups())
-                .with_suspensions(abilities.suspends)
-                .limit_due_keys(abilities.due_keys_max),
+            model,
             tickets: Vec::new(),
             sleepers: Vec::new(),
             drains: Vec::new(),
@@ -146,11 +157,18 @@ impl Pair {
         Ok(())
     }
 
-    /// Every call that waits for a key gets one while there are deadlines that come.
+    /// Every call that waits for a key gets one while there are deadlines that come. One that has
+    /// passed and stays changes nothing: a group may have its token, and be at its limit.
     fn see_deadlines_come(&mut self) -> Result<(), Failure> {
-        while self.getters() > 0 && self.model.next_deadline().is_some() {
+        let mut passed = None;
+        while self.getters() > 0 {
+            let due = self.model.next_deadline();
+            if due.is_none() || due == passed {
+                break;
+            }
             self.compare(&Step::AdvanceToDeadline, Looks::Never)?;
             self.settle("in the end all settles")?;
+            passed = due;
         }
         Ok(())
     }

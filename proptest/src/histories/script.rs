@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::draw_calls::setup;
-use super::{Looks, Step, check_on};
-use crate::subject::{Call, CallId, NewSubject, Setup, Subject};
+use super::{Looks, Step, check_within};
+use crate::subject::{Call, CallId, Configuration, NewSubject, Subject};
 
 /// A history of calls that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and
 /// so on.
 pub(crate) struct CallScript {
-    setup: Setup,
+    setup: Configuration,
     steps: Vec<Step>,
 }
 
@@ -19,7 +19,7 @@ impl CallScript {
     }
 
     /// The same on another queue.
-    pub(crate) fn on(setup: Setup, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn on(setup: Configuration, steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
             setup,
             steps: steps.into_iter().collect(),
@@ -33,7 +33,7 @@ impl CallScript {
     /// If it fails.
     #[expect(clippy::panic, reason = "this is how a test fails")]
     pub(crate) fn play(&self, new: NewSubject, patience: Duration) {
-        if let Err(failure) = check_on(new, &self.setup, &self.steps, Looks::Last, patience) {
+        if let Err(failure) = check_within(new, &self.setup, &self.steps, Looks::Last, patience) {
             panic!("{failure}");
         }
     }

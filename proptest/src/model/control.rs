@@ -54,7 +54,7 @@ impl Model {
             return;
         }
         self.release_all();
-        if self.policy.holds() || self.has_suspended {
+        if self.has_held || self.has_suspended {
             let keys: Vec<Key> = self.waiting.iter().map(|entry| entry.key).collect();
             for key in keys {
                 self.end_delay(key);
@@ -169,7 +169,7 @@ impl Model {
 
     /// Whether the order is specified in which delays end that are ended together.
     pub(crate) fn ends_delays_in_order(&self) -> bool {
-        self.waiting.len() < 2 || !(self.policy.holds() || self.has_suspended)
+        self.waiting.len() < 2 || !(self.has_held || self.has_suspended)
     }
 
     fn with_work_from(&self, key: Key) -> Vec<Key> {

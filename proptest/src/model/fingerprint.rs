@@ -100,6 +100,7 @@ impl Model {
             rules: _,
             limiter,
             policy,
+            has_held: _,
             levels: _,
             capacity: _,
             failure_records_max: _,
@@ -190,14 +191,14 @@ mod tests {
 
     use super::*;
     use crate::Rules;
-    use crate::subject::{Setup, Subject};
+    use crate::subject::{Configuration, Subject};
 
     #[test]
     fn what_was_due_at_shutdown_differs_from_what_was_not() {
         // Shutdown makes the first key ready. The second is due then, or a nanosecond later.
         let closed_with = |is_due: bool| {
-            let mut model = Model::new(Rules::Requeue, &Setup::exponential(), None);
-            model = model.limit_due_keys(Some(1));
+            let mut model = Model::new(Rules::Requeue, &Configuration::exponential(), None);
+            model = model.with_backlog(Some(1));
             let delay = Duration::from_nanos(1);
             let second = if is_due { delay } else { delay * 2 };
             for (key, delay) in [(1, delay), (2, second)] {

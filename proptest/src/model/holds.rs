@@ -120,7 +120,7 @@ impl Model {
     /// become the youngest.
     pub(super) fn drop_passed_holds(&mut self) {
         for _ in 0..2 {
-            let Some(&oldest) = self.records.first().filter(|_| self.policy.holds()) else {
+            let Some(&oldest) = self.records.first().filter(|_| self.has_held) else {
                 return;
             };
             if self.is_blank(oldest, self.now) {

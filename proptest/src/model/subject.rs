@@ -10,12 +10,12 @@ use requeue_core::{
 use super::{Model, Rules};
 use crate::Figures;
 use crate::subject::{
-    Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left, Scheduled,
-    Setup, Subject, Ticket, Turn,
+    Abilities, Configuration, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left,
+    PolicySpec, Scheduled, Subject, Ticket, Turn,
 };
 
 impl Subject for Model {
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let capacity = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
         Self::new(Rules::Requeue, setup, capacity).with_levels(32)
     }
@@ -27,6 +27,21 @@ impl Subject for Model {
     fn limit_keys(&mut self, keys: usize) {
         self.capacity = (keys < usize::MAX).then_some(keys);
         self.settle();
+    }
+
+    fn limit_failure_records(&mut self, keys: usize) -> bool {
+        self.failure_records_max = keys;
+        self.settle();
+        true
+    }
+
+    fn limit_due_keys(&mut self, keys: u8) {
+        self.due_keys_max = Some(keys);
+    }
+
+    fn set_policy(&mut self, policy: &PolicySpec) {
+        self.policy = policy.build();
+        self.has_held |= self.policy.holds();
     }
 
     fn levels(&self) -> u8 {

@@ -6,14 +6,14 @@ use requeue_core::binding::{Getter, Next, Session, Wake};
 use requeue_core::metrics::{Metrics, NoMetrics};
 use requeue_core::storage::{Fixed, Growable, Index, Storage};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, Rejected,
-    Stats, Sweep, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, Policy,
+    Rejected, Stats, Sweep, Why,
 };
 
 use super::groups::Keys;
 use super::{
-    Abilities, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known, Left,
-    Scheduled, Setup, Subject, Ticket, Turn, in_order, map_next, refused,
+    Abilities, Configuration, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known,
+    Left, PolicySpec, Scheduled, Subject, Ticket, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -54,6 +54,15 @@ pub trait Home: Storage + Sized {
     /// Changes how many keys fit, if that can be changed.
     fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize);
 
+    /// Changes how many keys may be kept for their failures alone. Returns whether it can be.
+    fn limit_failure_records<P: Kind, M: Metrics>(
+        queue: &mut Keys<P, Self, M>,
+        keys: usize,
+    ) -> bool;
+
+    /// Changes the policy.
+    fn set_policy<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, policy: Policy);
+
     /// Debounces an add.
     fn add_debounced<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
@@ -62,7 +71,7 @@ pub trait Home: Storage + Sized {
     ) -> Result<Added, Rejected<Key>>;
 
     /// An empty queue.
-    fn build<P: Kind, M: Metrics>(setup: &Setup, metrics: M) -> Keys<P, Self, M>;
+    fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M>;
 }
 
 impl<const N: usize, I: Index> Home for Fixed<N, I> {
@@ -88,6 +97,14 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
         let _ = (session, keys);
     }
 
+    fn limit_failure_records<P: Kind, M: Metrics>(_: &mut Keys<P, Self, M>, _: usize) -> bool {
+        false
+    }
+
+    fn set_policy<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, policy: Policy) {
+        P::set_policy(session, policy);
+    }
+
     fn add_debounced<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
         key: Key,
@@ -96,9 +113,9 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
         P::add_debounced(session, key, times)
     }
 
-    fn build<P: Kind, M: Metrics>(setup: &Setup, metrics: M) -> Keys<P, Self, M> {
+    fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
-        P::set_policy(&mut queue, setup.policy.build());
+        P::set_policy(&mut queue.at(Instant::EPOCH), setup.policy.build());
         queue.limit_due_keys(setup.due_keys_max);
         queue
     }
@@ -130,6 +147,18 @@ impl Home for Growable {
         session.limit_keys(keys);
     }
 
+    fn limit_failure_records<P: Kind, M: Metrics>(
+        queue: &mut Keys<P, Self, M>,
+        keys: usize,
+    ) -> bool {
+        queue.limit_failure_records(keys);
+        true
+    }
+
+    fn set_policy<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, policy: Policy) {
+        session.set_policy(policy);
+    }
+
     fn add_debounced<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
         key: Key,
@@ -138,7 +167,7 @@ impl Home for Growable {
         session.add_debounced(key, quiet, max)
     }
 
-    fn build<P: Kind, M: Metrics>(setup: &Setup, metrics: M) -> Keys<P, Self, M> {
+    fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
         if !setup.policy.is_default() {
             queue.at(Instant::EPOCH).set_policy(setup.policy.build());
@@ -209,7 +238,7 @@ impl<P: Kind, S: Storage, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
 }
 
 impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MAX> {
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         Self {
             queue: S::build(&setup.for_at_most(MAX), M::default()),
             due_keys_max: setup.due_keys_max,
@@ -225,6 +254,21 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
 
     fn limit_keys(&mut self, keys: usize) {
         S::limit_keys(&mut self.queue.at(self.now), keys);
+        self.obey(());
+    }
+
+    fn limit_failure_records(&mut self, keys: usize) -> bool {
+        S::limit_failure_records(&mut self.queue, keys)
+    }
+
+    fn limit_due_keys(&mut self, keys: u8) {
+        self.queue.limit_due_keys(keys);
+        self.due_keys_max = keys;
+    }
+
+    fn set_policy(&mut self, policy: &PolicySpec) {
+        let now = self.any_time();
+        S::set_policy(&mut self.queue.at(now), policy.build());
         self.obey(());
     }
 

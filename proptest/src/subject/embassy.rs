@@ -14,7 +14,7 @@ use requeue_embassy::{WaitError, With, WorkQueue};
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, Futures, HandClock, Handed, Home, Key, Kind, LocalCall, Setup};
+use super::{Answer, Call, Configuration, Futures, HandClock, Handed, Home, Key, Kind, LocalCall};
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
@@ -55,7 +55,7 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
     type Calls = Futures;
     const PLACES: Option<usize> = Some(WAITERS);
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let queue = Fixed::build(setup, Figures::default());
         Self {
             queue: Rc::new(WorkQueue::from_queue(queue, C::new())),

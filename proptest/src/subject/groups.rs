@@ -8,7 +8,7 @@ use requeue_core::priority::{
     Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSuspension,
 };
 use requeue_core::storage::{Fixed, Growable, Index, RandomState, Storage};
-use requeue_core::{Added, GroupLimits, GroupState, Instant, Policy, Queue, Rejected};
+use requeue_core::{Added, GroupLimits, GroupState, Policy, Queue, Rejected};
 
 use super::Key;
 use super::direct::Access;
@@ -165,13 +165,13 @@ pub trait Kind: Priorities + Sized {
     }
 
     /// Sets the policy of a queue of a fixed size, if it can have one.
-    fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
+    fn set_policy<Q, S, M>(session: &mut Access<'_, Q, S, M>, policy: Policy)
     where
         Q: Priorities,
         S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
-        let _ = (queue, policy);
+        let _ = (session, policy);
     }
 
     /// Debounces an add to a queue of a fixed size. The key comes back if it cannot.
@@ -208,13 +208,13 @@ pub trait Kind: Priorities + Sized {
 /// What a kind around `P` does as `P` does.
 macro_rules! policy_of {
     ($inner:ident) => {
-        fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
+        fn set_policy<Q, S, M>(session: &mut Access<'_, Q, S, M>, policy: Policy)
         where
             Q: Priorities,
             S: Storage<Policy<Q> = Self::FixedPolicy>,
             M: Metrics,
         {
-            $inner::set_policy(queue, policy);
+            $inner::set_policy(session, policy);
         }
 
         fn add_debounced<Q, S, M>(
@@ -285,13 +285,13 @@ macro_rules! governs {
             P::age(session, after);
         }
 
-        fn set_policy<Q, S, M>(queue: &mut Keys<Q, S, M>, policy: Policy)
+        fn set_policy<Q, S, M>(session: &mut Access<'_, Q, S, M>, policy: Policy)
         where
             Q: Priorities,
             S: Storage<Policy<Q> = Self::FixedPolicy>,
             M: Metrics,
         {
-            queue.at(Instant::EPOCH).set_policy(policy);
+            session.set_policy(policy);
         }
 
         fn add_debounced<Q, S, M>(

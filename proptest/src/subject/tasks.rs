@@ -14,7 +14,7 @@ use tokio::runtime;
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, Futures, Handed, Home, Key, Kind, LocalCall, Setup};
+use super::{Answer, Call, Configuration, Futures, Handed, Home, Key, Kind, LocalCall};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
@@ -80,7 +80,7 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
     type Calls = Futures;
     const GRAIN: Duration = TICK;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let figures = SharedFigures::default();
         let queue = S::build(setup, Reporter::new(figures.clone()));
         // Inside the runtime, so that the queue's clock is the paused one.

@@ -14,7 +14,7 @@ use requeue_std::binding::ThreadHost;
 use requeue_std::{ManualClock, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, CallId, Drive, Handed, Home, Key, Kind, Setup};
+use super::{Answer, Call, CallId, Configuration, Drive, Handed, Home, Key, Kind};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
@@ -36,7 +36,7 @@ where
     type Host = ThreadHost<Key, P, AnyLimiter, S>;
     type Calls = ThreadCalls<P, S>;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let (figures, clock) = (SharedFigures::default(), ManualClock::new());
         let queue = S::build(setup, Reporter::new(figures.clone()));
         let queue = WorkQueue::from_queue(queue, clock.clone());

@@ -16,9 +16,9 @@ use requeue_core::{
 
 use super::direct::{Home, figures};
 use super::{
-    Abilities, Answer, Call, CallId, Displaced, Drain, Drive, Futures, GroupFigures, GroupOrder,
-    HandClock, Handed, Key, Kind, Known, Left, LocalCall, Scheduled, Setup, Subject, Ticket, Turn,
-    in_order, map_next, refused,
+    Abilities, Answer, Call, CallId, Configuration, Displaced, Drain, Drive, Futures, GroupFigures,
+    GroupOrder, HandClock, Handed, Key, Kind, Known, Left, LocalCall, PolicySpec, Scheduled,
+    Subject, Ticket, Turn, in_order, map_next, refused,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -38,7 +38,7 @@ pub trait Runtime {
     const PLACES: Option<usize> = None;
 
     /// Makes an empty queue.
-    fn new(setup: &Setup) -> Self;
+    fn new(setup: &Configuration) -> Self;
 
     /// The queue.
     fn queue(&self) -> &Shared<Self::Host>;
@@ -136,9 +136,9 @@ impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
 }
 
 impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         // A call may look several times, which the model cannot count.
-        Self(R::new(&Setup {
+        Self(R::new(&Configuration {
             due_keys_max: u8::MAX,
             ..setup.for_at_most(MAX)
         }))
@@ -151,6 +151,11 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn limit_keys(&mut self, keys: usize) {
         self.queue()
             .with(|session| StorageOf::<R>::limit_keys(session, keys));
+    }
+
+    fn set_policy(&mut self, policy: &PolicySpec) {
+        self.queue()
+            .with(|session| StorageOf::<R>::set_policy(session, policy.build()));
     }
 
     fn levels(&self) -> u8 {
@@ -510,7 +515,7 @@ impl<P: Kind, S: Home> Runtime for Bare<P, S> {
     type Host = Alone<P, S>;
     type Calls = Futures;
 
-    fn new(setup: &Setup) -> Self {
+    fn new(setup: &Configuration) -> Self {
         let state = State::new(S::build(setup, NoMetrics), FixedWaitList::new());
         Self {
             queue: Shared::new(Single(RefCell::new(state)), HandClock::new()),

@@ -140,7 +140,7 @@ fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
     for phrase in [
         "is cancelled",
         "Expected state at ",
-        "To try it again: Setup",
+        "To try it again: Configuration",
         "\n\nRules that fail:\n  wake_obligations::",
         "\n  cancelled_getters::a_woken_getter_passes_the_wake_on: A call that",
     ] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
-use requeue_proptest::subject::{AnyLimiter, Home, Key, Setup};
+use requeue_proptest::subject::{AnyLimiter, Configuration, Home, Key};
 use requeue_schedules::Waits;
 use requeue_std::binding::{AsShared, Lock, timeout_at};
 use requeue_std::metrics::Reporter;
@@ -19,7 +19,7 @@ macro_rules! shared {
         impl Shared for $name {
             type Guard<'q> = $guard;
 
-            fn new(setup: &Setup) -> Self {
+            fn new(setup: &Configuration) -> Self {
                 Self(Growable::build(setup, Reporter::NONE).into())
             }
 

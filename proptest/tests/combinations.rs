@@ -1,0 +1,293 @@
+//! Every pair of options meets in the histories that are drawn here, and in the soak every three.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use requeue_core::priority::{Levels, Plain, WithSuspension};
+use requeue_core::storage::Growable;
+use requeue_proptest::combinations::{
+    Combination, Family, Uses, Without, core, covering, kind_of, options, tuples,
+};
+use requeue_proptest::histories::{Crowd, Draw, run_combined};
+use requeue_proptest::subject::{
+    Cap, Configuration, Embassy, Kind, NewSubject, OnWorkQueue, PolicySpec, Subject, Tasks,
+};
+use requeue_proptest::{Figures, rounds};
+
+const REGRESSIONS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../proptest-regressions/combinations.txt"
+);
+
+/// How many histories are drawn of a combination.
+const CASES: u32 = 100;
+
+/// How many options meet: two, or three in the soak.
+fn strength() -> usize {
+    if rounds(1) > 1 { 3 } else { 2 }
+}
+
+fn cases() -> u32 {
+    let cases = std::env::var("PROPTEST_CASES").ok();
+    cases.and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
+}
+
+/// Tries a part of the combinations.
+#[expect(clippy::panic, reason = "this is how a test fails")]
+fn tried(new: NewSubject, draw: Draw, combinations: &[Combination], [part, parts]: [usize; 2]) {
+    for combination in combinations.iter().skip(part).step_by(parts) {
+        if let Err(report) = run_combined(new, combination, (draw, cases()), REGRESSIONS) {
+            panic!("{report}");
+        }
+    }
+}
+
+fn on_core(part: usize) {
+    let combinations = covering(strength(), &[], 1);
+    let draw = Draw::Operations(Crowd::Few);
+    tried(core::<Figures>, draw, &combinations, [part, 4]);
+}
+
+#[test]
+fn core_1() {
+    on_core(0);
+}
+
+#[test]
+fn core_2() {
+    on_core(1);
+}
+
+#[test]
+fn core_3() {
+    on_core(2);
+}
+
+#[test]
+fn core_4() {
+    on_core(3);
+}
+
+const MILLISECOND: u64 = 1_000_000;
+
+struct OnTokio;
+
+impl Family for OnTokio {
+    type One = Plain;
+    type Three = Levels<3>;
+    type Of<P: Kind + 'static> = OnWorkQueue<Tasks<P, Growable>>;
+}
+
+/// Its queue is one that grows; a call may look several times, and makes all due keys ready. Its
+/// clock shows whole milliseconds, and the delay that stands for never is none.
+const NOT_ON_TOKIO: Without = &[
+    ("limiter", 4),
+    ("storage", 1),
+    ("storage", 2),
+    ("due keys an operation", 1),
+    ("due keys an operation", 2),
+];
+
+#[test]
+fn calls_on_tokio() {
+    let combinations = covering(strength(), NOT_ON_TOKIO, MILLISECOND);
+    tried(kind_of::<OnTokio>, Draw::Calls, &combinations, [0, 1]);
+}
+
+struct OnEmbassy<const N: usize>;
+
+impl<const N: usize> Family for OnEmbassy<N> {
+    type One = WithSuspension;
+    type Three = WithSuspension<Levels<3>>;
+    type Of<P: Kind + 'static> = OnWorkQueue<Embassy<N, P>>;
+}
+
+const NOT_ON_EMBASSY: Without = &[
+    ("storage", 0),
+    ("storage", 3),
+    ("due keys an operation", 1),
+    ("due keys an operation", 2),
+];
+
+fn embassy(configuration: &Configuration) -> Box<dyn Subject> {
+    match configuration.storage {
+        Some(3) => kind_of::<OnEmbassy<3>>(configuration),
+        _ => kind_of::<OnEmbassy<64>>(configuration),
+    }
+}
+
+#[test]
+fn calls_on_embassy() {
+    let combinations = covering(strength(), NOT_ON_EMBASSY, 1);
+    tried(embassy, Draw::Calls, &combinations, [0, 1]);
+}
+
+/// What `docs/verification.md` says.
+const PAIRS: [(Without, usize, usize); 3] = [
+    (&[], 1081, 44),
+    (NOT_ON_TOKIO, 872, 28),
+    (NOT_ON_EMBASSY, 907, 42),
+];
+
+#[test]
+fn every_pair_of_options_meets_twice() {
+    for (without, pairs, combinations) in PAIRS {
+        let rows = covering(2, without, 1);
+        let all = tuples(2, without);
+        for pair in &all {
+            let times = rows.iter().filter(|row| row.has(pair)).count();
+            assert!(times >= 2, "{pair:?} in {times}");
+        }
+        assert_eq!((all.len(), rows.len()), (pairs, combinations));
+    }
+}
+
+/// Each option of a queue that its builder, its policy or its groups have, and what it is here.
+const OPTIONS: [(&str, &str); 29] = [
+    ("Builder::aging", "levels"),
+    ("Builder::backoff", "limiter"),
+    ("Builder::cool_down", "cool-down"),
+    ("Builder::failure_records", "failure records"),
+    ("Builder::hold_failures", "failures"),
+    ("Builder::levels", "levels"),
+    ("Builder::limiter", "limiter"),
+    ("Builder::max_keys", "storage"),
+    ("Builder::retry_rate", "limiter"),
+    ("Builder::no_retry_rate", "limiter"),
+    ("Builder::run_rate", "rate of runs"),
+    ("Builder::build_with_groups", "groups"),
+    ("GroupLimits::max_active", "a group's limit"),
+    ("GroupLimits::rate", "a group's rate"),
+    ("GroupLimits::weight", "a group's weight"),
+    ("Policy::cool_down", "cool-down"),
+    ("Policy::hold_failures", "failures"),
+    ("Policy::run_rate", "rate of runs"),
+    ("Queue::limit_due_keys", "due keys an operation"),
+    ("Session::add_debounced", "debounce"),
+    ("Session::add_displacing", "displace"),
+    ("Session::add_with", "merge"),
+    ("Session::age_after", "change"),
+    ("Session::cancel", "cancel"),
+    ("Session::limit_groups", "change"),
+    ("Session::pause", "pause"),
+    ("Session::restore", "restore"),
+    ("Session::set_policy", "change"),
+    ("Session::suspend", "suspend"),
+];
+
+/// They make a queue, give it a clock, a name, metrics and memory in advance, or change nothing.
+const NO_OPTIONS: [&str; 10] = [
+    "Builder::build",
+    "Builder::capacity",
+    "Builder::clock",
+    "Builder::default",
+    "Builder::metrics",
+    "Builder::report_to",
+    "GroupLimits::default",
+    "GroupLimits::new",
+    "Policy::default",
+    "Policy::new",
+];
+
+#[test]
+fn every_option_is_combined() {
+    let api = include_str!("../../docs/api/requeue-core.txt");
+    let is_option = |name: &&str| {
+        ["Builder::", "Policy::", "GroupLimits::"]
+            .iter()
+            .any(|of| name.starts_with(of))
+    };
+    let names = api.lines().filter_map(|line| {
+        let (_, signature) = line.split_once("fn requeue_core::")?;
+        let mut depth = 0;
+        let outside = signature.chars().filter(|it| {
+            depth += i32::from(*it == '<');
+            depth -= i32::from(*it == '>');
+            depth == 0 && *it != '>'
+        });
+        let name: String = outside.take_while(|it| *it != '(').collect();
+        Some(name)
+    });
+    let names: BTreeSet<String> = names.collect();
+    for name in names.iter().map(String::as_str).filter(is_option) {
+        let known = OPTIONS.iter().any(|(option, _)| *option == name);
+        assert!(
+            known || NO_OPTIONS.contains(&name),
+            "{name} is in no combination"
+        );
+    }
+    for (name, here) in OPTIONS {
+        assert!(names.contains(name), "there is no {name}");
+        assert!(
+            options().any(|option| option.name == here),
+            "there is no option {here}"
+        );
+    }
+}
+
+/// A field that is added has to be named here, and differ among the combinations.
+#[test]
+fn every_field_differs() {
+    let mut seen: Vec<BTreeSet<String>> = vec![BTreeSet::new(); 22];
+    for row in covering(2, &[], 1) {
+        let Configuration {
+            storage,
+            levels,
+            age_limit,
+            groups,
+            limiter,
+            policy,
+            max_keys,
+            failure_records_max,
+            due_keys_max,
+        } = row.configuration;
+        let PolicySpec {
+            cool_down_ns,
+            hold_failures,
+            run_rate,
+        } = policy;
+        let Cap {
+            max_active,
+            weight,
+            rate,
+        } = groups.unwrap_or_default();
+        let Uses {
+            debounce,
+            suspend,
+            merge,
+            displace,
+            restore,
+            pause,
+            cancel,
+            change,
+        } = row.uses;
+        let fields: [&dyn Debug; 22] = [
+            &storage,
+            &levels,
+            &age_limit,
+            &groups,
+            &limiter,
+            &max_keys,
+            &failure_records_max,
+            &due_keys_max,
+            &cool_down_ns,
+            &hold_failures,
+            &run_rate,
+            &max_active,
+            &weight,
+            &rate,
+            &debounce,
+            &suspend,
+            &merge,
+            &displace,
+            &restore,
+            &pause,
+            &cancel,
+            &change,
+        ];
+        for (seen, field) in seen.iter_mut().zip(fields) {
+            seen.insert(format!("{field:?}"));
+        }
+    }
+    assert!(seen.iter().all(|values| values.len() > 1), "{seen:?}");
+}
