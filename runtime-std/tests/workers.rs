@@ -138,3 +138,19 @@ fn a_reconciler_learns_its_attempt_its_wait_and_its_priority() {
     let seen = seen.into_inner().unwrap();
     assert_eq!(seen, [(1, 3 * SECOND, 1), (2, Duration::ZERO, 1)]);
 }
+
+/// Each run waits for all the others, so that they end only if all are under way at once.
+#[test]
+fn without_a_bound_no_key_waits_for_a_worker() {
+    let queue = at_once().build();
+    assert!(queue.add_many(0..16).rejected.is_empty());
+    queue.shut_down();
+    let (all, met) = (std::sync::Barrier::new(16), Mutex::new(0));
+    let left = queue.run(Workers::unbounded(), |_: &u32| {
+        all.wait();
+        *met.lock().unwrap() += 1;
+        Ok::<_, &str>(())
+    });
+    assert!(left.unwrap().is_empty());
+    assert_eq!(*met.lock().unwrap(), 16);
+}

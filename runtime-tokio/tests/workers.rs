@@ -577,3 +577,32 @@ async fn a_key_that_has_failed_for_too_long_is_dead_and_can_be_retried() {
     assert_eq!(run.await.unwrap(), []);
     assert!(dead.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_a_bound_no_key_waits_for_a_worker() {
+    let queue = queue();
+    assert!(queue.add_many(0..1000).rejected.is_empty());
+    queue.shut_down();
+    let began = Instant::now();
+    let run = queue.run(Workers::unbounded(), |_| sleep(SECOND));
+    assert!(run.await.is_empty());
+    assert_eq!(began.elapsed(), SECOND);
+}
+
+/// Failures, and runs that are aborted, count as ended: otherwise their workers would be missed.
+#[tokio::test(start_paused = true)]
+async fn runs_that_fail_leave_no_worker_missing() {
+    let queue = queue();
+    let workers = Workers::unbounded().on_error(|_, _, _| {});
+    let wanted = workers.wanted().clone();
+    assert!(queue.add_many(0..100).rejected.is_empty());
+    let run = queue.run(workers, |_| async {
+        sleep(SECOND).await;
+        Err::<(), _>("no")
+    });
+    let run = tokio::spawn(run);
+    sleep(1000 * SECOND).await;
+    assert!((101..=200).contains(&wanted.get()), "{}", wanted.get());
+    queue.shut_down();
+    run.await.unwrap();
+}

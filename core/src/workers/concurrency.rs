@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use core::task::{Poll, Waker};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Workers;
+use super::{RunEvent, Workers};
 
 /// How many workers a `run` has: it can change while they work, down to zero. Clones change the
 /// same runs.
@@ -61,6 +61,18 @@ impl Concurrency {
     /// this is called still runs it. None is removed between shutdown and the end of the drain.
     pub fn set(&self, workers: usize) {
         let mut state = self.lock();
+        self.0.count.store(workers, Ordering::SeqCst);
+        state.version = state.version.wrapping_add(1);
+        drop(state);
+        self.wake_all();
+    }
+
+    /// Raises the number of workers to `workers`, if it is lower. O(n) in the runs that share it.
+    fn raise(&self, workers: usize) {
+        let mut state = self.lock();
+        if self.get() >= workers {
+            return;
+        }
         self.0.count.store(workers, Ordering::SeqCst);
         state.version = state.version.wrapping_add(1);
         drop(state);
@@ -165,6 +177,37 @@ impl State {
     fn remove(&mut self, id: u64) -> Option<(u64, Waker)> {
         let at = self.waiting.iter().position(|(other, _)| *other == id)?;
         Some(self.waiting.swap_remove(at))
+    }
+}
+
+impl<K, E: fmt::Debug> Workers<'_, K, E> {
+    /// Creates settings for as many workers as there are ready keys: no key waits for a worker. The
+    /// number doubles whenever all workers are busy, and never shrinks. A worker that waits costs a
+    /// task, or on threads a thread: there, prefer a number. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Workers;
+    ///
+    /// let workers: Workers<'_, u32, String> = Workers::unbounded();
+    /// assert_eq!(workers.count(), 1, "until a run begins");
+    /// ```
+    pub fn unbounded() -> Self {
+        let wanted = Concurrency::new(1);
+        let (workers, active) = (Self::new(1).concurrency(&wanted), AtomicUsize::new(0));
+        workers.on_event(move |_, event| match event {
+            RunEvent::Started(_) => {
+                let active = active.fetch_add(1, Ordering::SeqCst) + 1;
+                if active >= wanted.get() {
+                    wanted.raise(active.saturating_mul(2));
+                }
+            }
+            RunEvent::Finished { .. } | RunEvent::Failed { .. } | RunEvent::Aborted => {
+                active.fetch_sub(1, Ordering::SeqCst);
+            }
+            RunEvent::Overdue(_) => {}
+        })
     }
 }
 
