@@ -220,9 +220,10 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// log.
     ///
     /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
-    /// the fields `key`, `attempt`, `queue_latency` and `outcome`. `queue_latency` is empty unless
-    /// the queue's metrics keep times, as [`Timed`](crate::metrics::Timed) does, and if the key did
-    /// not wait. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
+    /// the fields `key`, `attempt`, `queue_latency`, `reasons` and `outcome`. `queue_latency` is
+    /// empty unless the queue's metrics keep times, as [`Timed`](crate::metrics::Timed) does, and if
+    /// the key did not wait. `reasons` is empty until your reconciler records it in its current
+    /// span. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
     /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
     /// that is aborted has no outcome. O(1).
     ///

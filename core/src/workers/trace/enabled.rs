@@ -30,6 +30,7 @@ impl<K> Trace<'_, K> {
             key = Empty,
             attempt,
             queue_latency = (!waited.is_zero()).then(|| debug(waited)),
+            reasons = Empty,
             outcome = Empty
         );
         if let Some(show) = &self.show {
