@@ -7,6 +7,8 @@ use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use tokio::time::Instant;
 
+use crate::reasons::Reasons;
+
 /// What is known about a run when it begins.
 ///
 /// # Examples
@@ -37,8 +39,38 @@ pub struct Context<K: Resource> {
     /// When the run is stopped, because it takes longer than
     /// [`Workers::timeout`](crate::Workers::timeout). `None` if there is no timeout.
     pub deadline: Option<Instant>,
-    /// Whether something changed. Otherwise the object was listed, at the start or by a resync.
+    /// Whether something changed. Otherwise the object was listed, at the start or by a resync, or
+    /// its last run asked for this one.
     pub changed: bool,
+    /// Which events of which objects made it run. The span of the run shows them, too.
+    pub reasons: Reasons,
+}
+
+impl<K: Resource> Context<K> {
+    /// Creates the context of a first run that nothing but a requeue asked for: for unit tests of
+    /// a reconciler, which may then set the fields.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use requeue_kube::Context;
+    ///
+    /// let mut run = Context::new(ObjectRef::<ConfigMap>::new("web").within("default"));
+    /// run.attempt = 3;
+    /// assert!(run.deadline.is_none() && !run.changed);
+    /// ```
+    pub fn new(key: ObjectRef<K>) -> Self {
+        Self {
+            key,
+            attempt: 1,
+            waited: Duration::ZERO,
+            deadline: None,
+            changed: false,
+            reasons: Reasons::default(),
+        }
+    }
 }
 
 impl<K: Resource> Clone for Context<K>
@@ -48,6 +80,7 @@ where
     fn clone(&self) -> Self {
         Self {
             key: self.key.clone(),
+            reasons: self.reasons.clone(),
             ..*self
         }
     }
@@ -61,6 +94,7 @@ impl<K: Resource> fmt::Debug for Context<K> {
             .field("waited", &self.waited)
             .field("deadline", &self.deadline)
             .field("changed", &self.changed)
+            .field("reasons", &format_args!("{}", self.reasons))
             .finish()
     }
 }

@@ -7,23 +7,28 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store, reflector};
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use kube::{Api, Resource};
-use requeue::tokio::{Action, CancellationToken, IntoAction, Leftover, WorkQueue, Workers};
+use requeue::limiter::RateLimiter;
+use requeue::priority::{Groups, Levels, Priorities};
+use requeue::tokio::{
+    Action, CancellationToken, GroupLimits, IntoAction, Leftover, Policy, WorkQueue, Workers,
+};
 use serde::de::DeserializeOwned;
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::events::{WatchItem, watch};
 use crate::health::Health;
-use crate::keys::{Keys, bare};
+use crate::keys::{KeyQueue, Keys, KeysBuilder, bare};
 use crate::lease::Leader;
 use crate::metrics;
 use crate::owners::owners_of;
+use crate::reasons::{Cause, Reason};
 use crate::tracker::{Changes, KeysOf, Tracker};
-use crate::watching::watch;
 
 mod feeder;
 mod running;
@@ -79,7 +84,19 @@ use running::Crew;
 /// # }
 /// ```
 #[must_use = "a controller does nothing until it is run"]
-pub struct Controller<K: Resource + 'static>
+pub struct Controller<K: Resource + 'static, Q = Keys<K>>
+where
+    K::DynamicType: Eq + Hash,
+{
+    parts: Parts<K>,
+    queue: Box<BuildQueue<K, Q>>,
+}
+
+/// Builds the queue once everything is known.
+type BuildQueue<K, Q> = dyn FnOnce(&Parts<K>) -> Q + Send;
+
+/// Everything but the queue.
+struct Parts<K: Resource + 'static>
 where
     K::DynamicType: Eq + Hash,
 {
@@ -90,17 +107,22 @@ where
     name: Option<String>,
     backoff: (Duration, Duration),
     retry_rate: Option<(f64, u32)>,
+    policy: Option<Policy>,
+    /// How long a burst of changes has to be quiet, and how long it lasts at most.
+    debounce: Option<(Duration, Duration)>,
     resync: Option<Duration>,
     sync_timeout: Duration,
     leader: Option<Leader>,
     health: Health,
+    /// Whether the health is that of several controllers.
+    is_managed: bool,
 }
 
 /// A watch of one kind.
 struct Watch<K: Resource> {
     /// As `deployments.apps`.
-    kind: String,
-    changes: BoxStream<'static, Result<Changes<K>, watcher::Error>>,
+    kind: Arc<str>,
+    changes: BoxStream<'static, Result<Changes<K>, Arc<watcher::Error>>>,
 }
 
 /// How long a controller waits for its first lists: controller-runtime's `CacheSyncTimeout`.
@@ -123,24 +145,205 @@ where
     pub fn new_with(api: Api<K>, config: watcher::Config, dyntype: K::DynamicType) -> Self {
         let writer = Writer::<K>::new(dyntype.clone());
         let store = writer.as_reader();
-        let events = reflector(writer, watch(api, config));
-        let mut controller = Self {
-            store,
+        Self::for_stream_with(reflector(writer, watch(api, config)), store, dyntype)
+    }
+}
+
+impl<K> Controller<K>
+where
+    K: Resource + Clone + Debug + Send + Sync + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone + Unpin + Send + Sync,
+{
+    /// Creates a controller of the objects in a store, and of the stream that fills it.
+    ///
+    /// [`WatchItem`] lists the streams that are accepted: [`watch`](crate::watch) with what you drop
+    /// from it, a [`Subscription`](crate::Subscription) with the
+    /// [store](crate::SharedWatch::store) of its watch, or kube-runtime's own. The stream has to
+    /// fill the store before it brings an event, as kube-runtime's `reflect` does.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::runtime::{WatchStreamExt, reflector, watcher};
+    /// use kube::{Api, Client};
+    /// use requeue_kube::{Controller, EventsExt, watch};
+    ///
+    /// fn controller(client: Client) -> Controller<ConfigMap> {
+    ///     let (store, writer) = reflector::store();
+    ///     let events = watch(Api::<ConfigMap>::all(client), watcher::Config::default())
+    ///         .drop_managed_fields()
+    ///         .reflect(writer);
+    ///     Controller::for_stream(events, store)
+    /// }
+    /// ```
+    pub fn for_stream<I: WatchItem<K>>(
+        events: impl Stream<Item = I> + Send + 'static,
+        store: Store<K>,
+    ) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::for_stream_with(events, store, K::DynamicType::default())
+    }
+
+    /// As [`for_stream`](Self::for_stream), for a kind that is known only at run time.
+    pub fn for_stream_with<I: WatchItem<K>>(
+        events: impl Stream<Item = I> + Send + 'static,
+        store: Store<K>,
+        dyntype: K::DynamicType,
+    ) -> Self {
+        let parts = Parts {
+            store: store.clone(),
             dyntype: dyntype.clone(),
             watches: Vec::new(),
             requests: Vec::new(),
             name: None,
             backoff: (Duration::from_millis(5), Duration::from_secs(1000)),
             retry_rate: None,
+            policy: None,
+            debounce: None,
             resync: None,
             sync_timeout: SYNC_TIMEOUT,
             leader: None,
             health: Health::default(),
+            is_managed: false,
         };
-        controller.watch(kind_of::<K>(&dyntype), events, KeysOf::Itself(dyntype));
+        let mut controller = Self {
+            parts,
+            queue: Box::new(|parts| parts.builder().build()),
+        };
+        let is_listed = (!I::LISTS).then(|| store_of(store));
+        controller.watch(
+            kind_of::<K>(&dyntype),
+            events,
+            KeysOf::Itself(dyntype),
+            is_listed,
+        );
         controller
     }
 
+    /// Sets the delay after the first failure of an object, which doubles with each further
+    /// failure, and the longest delay. The defaults are 5 ms and 1000 s, as in client-go.
+    pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
+        self.parts.backoff = (base, max);
+        self
+    }
+
+    /// Limits the retries of all objects together: so many per second, after a burst. There is no
+    /// such limit by default, as in controller-runtime's priority queue: if thousands of objects
+    /// fail at once, each has its backoff.
+    pub fn retry_rate(mut self, per_second: f64, burst: u32) -> Self {
+        self.parts.retry_rate = Some((per_second, burst));
+        self
+    }
+
+    /// Serves groups of objects in turn, so that the backlog of one delays no other, and limits
+    /// each group: how many of its objects run at once, how many per second, and its
+    /// [weight](GroupLimits::weight). `group_of` is a function, or a closure that captures nothing.
+    ///
+    /// For limits that differ from group to group, build a [`queue`](Self::queue). Call this after
+    /// [`backoff`](Self::backoff) and [`retry_rate`](Self::retry_rate).
+    ///
+    /// # Examples
+    ///
+    /// No namespace has more than two runs at a time:
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::runtime::watcher;
+    /// use kube::{Api, Client};
+    /// use requeue_kube::{Controller, GroupLimits};
+    ///
+    /// # fn controller(client: Client) {
+    /// let maps = Api::<ConfigMap>::all(client);
+    /// let controller = Controller::new(maps, watcher::Config::default())
+    ///     .groups(|map| map.namespace.clone(), GroupLimits::new().max_active(2));
+    /// # let _ = controller;
+    /// # }
+    /// ```
+    pub fn groups<G>(
+        self,
+        group_of: fn(&ObjectRef<K>) -> G,
+        limits: GroupLimits,
+    ) -> Controller<K, WorkQueue<ObjectRef<K>, Groups<G, Levels<2>>>>
+    where
+        G: Eq + Hash + 'static,
+    {
+        self.with_queue(move |parts| {
+            let queue = parts.builder().build_with_groups(group_of);
+            queue.limit_groups(limits);
+            queue
+        })
+    }
+
+    /// Uses a queue of yours, with everything that its [builder](WorkQueue::builder) can do: levels,
+    /// aging, groups, a limiter, metrics, a limit on its keys. Keep a clone to pause the queue, to
+    /// add keys, or to ask it what it holds, and why.
+    ///
+    /// Objects that change are added at the level [`CHANGED`](crate::CHANGED), and those that are
+    /// listed at [`LISTED`](crate::LISTED), or at the highest level if the queue has fewer. Higher
+    /// levels are yours. If the queue is full, the controller keeps the keys until there is room.
+    ///
+    /// The queue replaces that of the controller, with its [`backoff`](Self::backoff), its
+    /// [`retry_rate`](Self::retry_rate), and its metrics under the [name](Self::named) of the
+    /// controller. It is shut down when the controller stops, so give it to one controller.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use kube::runtime::watcher;
+    /// use kube::{Api, Client};
+    /// use requeue::limiter::FastSlow;
+    /// use requeue::tokio::{GroupLimits, WorkQueue};
+    /// use requeue_kube::Controller;
+    ///
+    /// # fn controller(client: Client) {
+    /// let limiter = FastSlow::new(Duration::from_millis(50), Duration::from_secs(60), 5);
+    /// let queue = WorkQueue::builder()
+    ///     .levels::<3>()
+    ///     .limiter(limiter)
+    ///     .build_with_groups(|map: &ObjectRef<ConfigMap>| map.namespace.clone());
+    /// let system = GroupLimits::new().weight(8);
+    /// let _ = queue.limit_group(Some(String::from("kube-system")), system);
+    ///
+    /// let maps = Api::<ConfigMap>::all(client);
+    /// let controller = Controller::new(maps, watcher::Config::default()).queue(queue.clone());
+    /// # let _ = controller;
+    /// println!("{} objects are ready", queue.len());
+    /// # }
+    /// ```
+    pub fn queue<P, L>(
+        self,
+        queue: WorkQueue<ObjectRef<K>, P, L>,
+    ) -> Controller<K, WorkQueue<ObjectRef<K>, P, L>>
+    where
+        P: Priorities,
+        L: RateLimiter,
+        WorkQueue<ObjectRef<K>, P, L>: KeyQueue<K>,
+    {
+        self.with_queue(|_| queue)
+    }
+
+    fn with_queue<Q>(
+        self,
+        queue: impl FnOnce(&Parts<K>) -> Q + Send + 'static,
+    ) -> Controller<K, Q> {
+        Controller {
+            parts: self.parts,
+            queue: Box::new(queue),
+        }
+    }
+}
+
+impl<K, Q> Controller<K, Q>
+where
+    K: Resource + Clone + Debug + Send + Sync + 'static,
+    K::DynamicType: Debug + Eq + Hash + Clone + Unpin + Send + Sync,
+{
     /// Also watches objects that those of the controller own: an object runs if one that names it
     /// as an owner changes, or did until now. The version of the owner's API does not matter, its
     /// group and its kind do.
@@ -156,7 +359,7 @@ where
     where
         C: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let own = self.dyntype.clone();
+        let own = self.parts.dyntype.clone();
         self.watches_with(api, dyntype, config, move |part: &C| owners_of(part, &own))
     }
 
@@ -178,7 +381,7 @@ where
 
     /// As [`watches`](Self::watches), for a kind that is known only at run time.
     pub fn watches_with<C, I>(
-        mut self,
+        self,
         api: Api<C>,
         dyntype: C::DynamicType,
         config: watcher::Config,
@@ -188,32 +391,130 @@ where
         C: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         I: IntoIterator<Item = ObjectRef<K>>,
     {
-        let events = watch(api, config);
+        self.watches_stream_with(watch(api, config), dyntype, keys_of)
+    }
+
+    /// As [`owns`](Self::owns), for a stream of yours. [`WatchItem`] lists the streams that are
+    /// accepted.
+    pub fn owns_stream<C, I>(self, events: impl Stream<Item = I> + Send + 'static) -> Self
+    where
+        C: Resource<DynamicType: Default> + Send + 'static,
+        I: WatchItem<C>,
+    {
+        self.owns_stream_with(events, C::DynamicType::default())
+    }
+
+    /// As [`owns_stream`](Self::owns_stream), for a kind that is known only at run time.
+    pub fn owns_stream_with<C, I>(
+        self,
+        events: impl Stream<Item = I> + Send + 'static,
+        dyntype: C::DynamicType,
+    ) -> Self
+    where
+        C: Resource + Send + 'static,
+        I: WatchItem<C>,
+    {
+        let own = self.parts.dyntype.clone();
+        self.watches_stream_with(events, dyntype, move |part: &C| owners_of(part, &own))
+    }
+
+    /// As [`watches`](Self::watches), for a stream of yours. [`WatchItem`] lists the streams that
+    /// are accepted.
+    ///
+    /// # Examples
+    ///
+    /// The metadata of Secrets alone, without their contents (needs kube 3.1):
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use kube::api::PartialObjectMeta;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use kube::runtime::{predicates, watcher};
+    /// use kube::{Api, Client, ResourceExt};
+    /// use requeue_kube::{Controller, EventsExt, watch};
+    ///
+    /// fn map_of(secret: &PartialObjectMeta<Secret>) -> Option<ObjectRef<ConfigMap>> {
+    ///     Some(ObjectRef::new(&secret.name_any()).within(&secret.namespace()?))
+    /// }
+    ///
+    /// # fn controller(client: Client) {
+    /// let all = watcher::Config::default;
+    /// let secrets = Api::<PartialObjectMeta<Secret>>::all(client.clone());
+    /// let controller = Controller::new(Api::<ConfigMap>::all(client), all())
+    ///     .watches_stream(watch(secrets, all()).only_changed(predicates::labels), map_of);
+    /// # let _ = controller;
+    /// # }
+    /// ```
+    pub fn watches_stream<C, I, N>(
+        self,
+        events: impl Stream<Item = I> + Send + 'static,
+        keys_of: impl Fn(&C) -> N + Send + 'static,
+    ) -> Self
+    where
+        C: Resource<DynamicType: Default> + Send + 'static,
+        I: WatchItem<C>,
+        N: IntoIterator<Item = ObjectRef<K>>,
+    {
+        self.watches_stream_with(events, C::DynamicType::default(), keys_of)
+    }
+
+    /// As [`watches_stream`](Self::watches_stream), for a kind that is known only at run time.
+    pub fn watches_stream_with<C, I, N>(
+        mut self,
+        events: impl Stream<Item = I> + Send + 'static,
+        dyntype: C::DynamicType,
+        keys_of: impl Fn(&C) -> N + Send + 'static,
+    ) -> Self
+    where
+        C: Resource + Send + 'static,
+        I: WatchItem<C>,
+        N: IntoIterator<Item = ObjectRef<K>>,
+    {
         let keys_of = Box::new(move |object: &C| keys_of(object).into_iter().collect());
-        self.watch(kind_of::<C>(&dyntype), events, KeysOf::Others(keys_of));
+        let is_listed = (!I::LISTS).then(|| std::future::ready(()).boxed());
+        self.watch(
+            kind_of::<C>(&dyntype),
+            events,
+            KeysOf::Others(keys_of),
+            is_listed,
+        );
+        self
+    }
+
+    /// Lets the workers begin only when this store has been filled: one that the reconciler reads,
+    /// and of which the controller has no stream that says when the first list is complete.
+    /// [`Error::NotSynced`] and `/readyz` name its kind.
+    pub fn waits_for<C>(mut self, store: Store<C>) -> Self
+    where
+        C: Resource<DynamicType: Default + Eq + Hash + Clone + Send + Sync>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        let kind = kind_of::<C>(&C::DynamicType::default());
+        let changes = stream::once(store_of(store).map(|()| Ok(Changes::synced()))).boxed();
+        self.parts.watches.push(Watch { kind, changes });
         self
     }
 
     /// Also runs the objects that a stream names, for instance what an external system says.
     pub fn reconcile_on(mut self, keys: impl Stream<Item = ObjectRef<K>> + Send + 'static) -> Self {
-        let changes = keys.map(|key| Changes::changed(vec![bare(key)]));
-        self.requests.push(changes.boxed());
+        let reason = Reason::from(Cause::Requested);
+        let changes = keys.map(move |key| Changes::changed(vec![bare(key)], reason.clone()));
+        self.parts.requests.push(changes.boxed());
         self
     }
 
     /// Runs every object that is known, behind those that changed, whenever a stream asks for it:
     /// for instance when a file of configuration has changed.
     pub fn reconcile_all_on(mut self, trigger: impl Stream<Item = ()> + Send + 'static) -> Self {
-        let (store, dyntype) = (self.store.clone(), self.dyntype.clone());
+        let (store, dyntype) = (self.parts.store.clone(), self.parts.dyntype.clone());
         let changes = trigger.map(move |()| {
             let key = |object: &Arc<K>| ObjectRef::from_obj_with(&**object, dyntype.clone());
-            let listed = store.state().iter().map(key).map(bare).collect();
-            Changes {
-                listed,
-                ..Changes::changed(Vec::new())
-            }
+            Changes::listed(store.state().iter().map(key).map(bare).collect())
         });
-        self.requests.push(changes.boxed());
+        self.parts.requests.push(changes.boxed());
         self
     }
 
@@ -221,22 +522,45 @@ where
     /// the label `name`, and those of the controller as the label `controller`. Without a name
     /// nothing is counted.
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.parts.name = Some(name.into());
         self
     }
 
-    /// Sets the delay after the first failure of an object, which doubles with each further
-    /// failure, and the longest delay. The defaults are 5 ms and 1000 s, as in client-go.
-    pub fn backoff(mut self, base: Duration, max: Duration) -> Self {
-        self.backoff = (base, max);
+    /// Holds each object for `pause` after each of its runs, however it changes meanwhile. Changes
+    /// are merged, and make it run when the pause is over.
+    ///
+    /// This, [`hold_failures`](Self::hold_failures) and [`run_rate`](Self::run_rate) replace the
+    /// [policy](Policy) of a [`queue`](Self::queue) of yours.
+    pub fn cool_down(self, pause: Duration) -> Self {
+        self.with_policy(|policy| policy.cool_down(pause))
+    }
+
+    /// Holds each object that failed until its backoff is over, however it changes meanwhile.
+    /// Without this a change makes it run at once, and once more when its backoff ends. Use it if
+    /// runs that fail change what the controller watches, for instance a status: they would repeat
+    /// in a tight loop otherwise.
+    pub fn hold_failures(self) -> Self {
+        self.with_policy(Policy::hold_failures)
+    }
+
+    /// Limits how many runs begin per second, after a burst of at most `burst`.
+    pub fn run_rate(self, per_second: f64, burst: u32) -> Self {
+        self.with_policy(|policy| policy.run_rate(per_second, burst))
+    }
+
+    /// Waits with an object that changes until it has not changed for as long as `quiet`, but not
+    /// longer than `max` after the first change: many changes that come one after another make one
+    /// run. What is listed does not wait.
+    ///
+    /// A debounce delays each run. It does not make sure that the caches have what the last run
+    /// wrote.
+    pub fn debounce(mut self, quiet: Duration, max: Duration) -> Self {
+        self.parts.debounce = Some((quiet, max)).filter(|_| !quiet.is_zero());
         self
     }
 
-    /// Limits the retries of all objects together: so many per second, after a burst. There is no
-    /// such limit by default, as in controller-runtime's priority queue: if thousands of objects
-    /// fail at once, each has its backoff.
-    pub fn retry_rate(mut self, per_second: f64, burst: u32) -> Self {
-        self.retry_rate = Some((per_second, burst));
+    fn with_policy(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+        self.parts.policy = Some(change(self.parts.policy.unwrap_or_default()));
         self
     }
 
@@ -246,31 +570,31 @@ where
     ///
     /// A time of zero counts as none.
     pub fn resync(mut self, every: Duration) -> Self {
-        self.resync = Some(every).filter(|every| !every.is_zero());
+        self.parts.resync = Some(every).filter(|every| !every.is_zero());
         self
     }
 
     /// Sets how long the controller waits until every kind has been listed. The default is two
     /// minutes, as in controller-runtime; `Duration::MAX` means for ever.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.sync_timeout = timeout;
+        self.parts.sync_timeout = timeout;
         self
     }
 
     /// Works only while this replica is the leader.
     pub fn leader(mut self, leader: Leader) -> Self {
-        self.leader = Some(leader);
+        self.parts.leader = Some(leader);
         self
     }
 
     /// Returns what `/healthz` and `/readyz` report.
     pub fn health(&self) -> Health {
-        self.health.clone()
+        self.parts.health.clone()
     }
 
     /// Returns the objects as they were seen last. Empty until the controller runs.
     pub fn store(&self) -> Store<K> {
-        self.store.clone()
+        self.parts.store.clone()
     }
 
     /// Runs the controller until `stop` is cancelled; then drains the queue and returns the objects
@@ -303,6 +627,7 @@ where
         reconcile: impl Fn(Arc<K>, Context<K>) -> R + Send + Sync + 'static,
     ) -> BoxFuture<'static, Result<Vec<Leftover<ObjectRef<K>>>, Error>>
     where
+        Q: KeyQueue<K>,
         E: Send + 'static,
         R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
@@ -340,6 +665,7 @@ where
         reconcile: impl Fn(Option<Arc<K>>, Context<K>) -> R + Send + Sync + 'static,
     ) -> BoxFuture<'static, Result<Vec<Leftover<ObjectRef<K>>>, Error>>
     where
+        Q: KeyQueue<K>,
         E: Send + 'static,
         R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
@@ -351,50 +677,99 @@ where
         Box::pin(Crew::run(self, workers, stop, reconcile))
     }
 
-    fn watch<C>(
+    /// Adds a watch. If its items do not say when the first list is complete, `is_listed` does.
+    fn watch<C, I>(
         &mut self,
-        kind: String,
-        events: impl Stream<Item = Result<Event<C>, watcher::Error>> + Send + 'static,
+        kind: Arc<str>,
+        events: impl Stream<Item = I> + Send + 'static,
         keys_of: KeysOf<C, K>,
+        is_listed: Option<BoxFuture<'static, ()>>,
     ) where
         C: Resource + Send + 'static,
+        I: WatchItem<C>,
     {
-        let mut tracker = Tracker::new(keys_of);
-        let changes = events.map(move |event| event.map(|event| tracker.see(&event)));
-        let changes = changes.boxed();
-        self.watches.push(Watch { kind, changes });
+        let mut tracker = Tracker::new(Arc::clone(&kind), keys_of);
+        let changes = events.map(move |item| item.observe(&mut tracker, None));
+        let changes = match is_listed {
+            None => changes.boxed(),
+            Some(is_listed) => {
+                let synced = stream::once(is_listed.map(|()| Ok(Changes::synced())));
+                stream::select(changes, synced).boxed()
+            }
+        };
+        self.parts.watches.push(Watch { kind, changes });
+    }
+}
+
+impl<K: Resource, Q> Controller<K, Q>
+where
+    K::DynamicType: Eq + Hash,
+{
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.parts.name.as_deref()
     }
 
-    fn build_queue(&self) -> Keys<K> {
+    /// Gives the controller what all controllers of a manager have in common.
+    pub(crate) fn managed(mut self, leader: Option<&Leader>, health: Health) -> Self {
+        self.parts.leader = self.parts.leader.or_else(|| leader.cloned());
+        self.parts.health = health;
+        self.parts.is_managed = true;
+        self
+    }
+}
+
+impl<K: Resource> Parts<K>
+where
+    K::DynamicType: Eq + Hash,
+{
+    fn builder(&self) -> KeysBuilder<K> {
         let (base, max) = self.backoff;
         let builder = WorkQueue::builder().levels::<2>().backoff(base, max);
         let builder = match self.retry_rate {
             Some((per_second, burst)) => builder.retry_rate(per_second, burst),
             None => builder.no_retry_rate(),
         };
-        metrics::attach(builder, self.name.as_deref()).build()
+        metrics::attach(builder, self.name.as_deref())
     }
 }
 
-fn kind_of<T: Resource>(dyntype: &T::DynamicType) -> String {
+/// Waits until a store has been filled. A store whose writer is gone never is.
+fn store_of<C>(store: Store<C>) -> BoxFuture<'static, ()>
+where
+    C: Resource<DynamicType: Eq + Hash + Clone + Send + Sync> + Clone + Send + Sync + 'static,
+{
+    let ready = async move {
+        if store.wait_until_ready().await.is_err() {
+            std::future::pending().await
+        }
+    };
+    ready.boxed()
+}
+
+fn kind_of<T: Resource>(dyntype: &T::DynamicType) -> Arc<str> {
     let (plural, group) = (T::plural(dyntype), T::group(dyntype));
     if group.is_empty() {
-        plural.into_owned()
+        plural.into()
     } else {
-        format!("{plural}.{group}")
+        format!("{plural}.{group}").into()
     }
 }
 
-impl<K: Resource> fmt::Debug for Controller<K>
+impl<K: Resource, Q> fmt::Debug for Controller<K, Q>
 where
     K::DynamicType: Eq + Hash,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<&str> = self.watches.iter().map(|watch| &*watch.kind).collect();
+        let kinds: Vec<&str> = self
+            .parts
+            .watches
+            .iter()
+            .map(|watch| &*watch.kind)
+            .collect();
         f.debug_struct("Controller")
-            .field("name", &self.name)
+            .field("name", &self.parts.name)
             .field("kinds", &kinds)
-            .field("leader", &self.leader)
+            .field("leader", &self.parts.leader)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! Why a controller ends by itself.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::runtime::watcher;
@@ -32,8 +33,8 @@ pub enum Error {
         kind: String,
         /// How long the controller has waited.
         waited: Duration,
-        /// Why the last attempt failed, if one has.
-        last: Option<watcher::Error>,
+        /// Why the last attempt failed, if one has. Controllers that share a watch share its errors.
+        last: Option<Arc<watcher::Error>>,
     },
     /// The lease could not be renewed in time, or another holds it. The workers have stopped.
     LeaseLost {
@@ -43,6 +44,9 @@ pub enum Error {
     /// The times of the lease are not in order: the retry period has to be shorter than the renew
     /// deadline, and that shorter than the lease, which the API counts in 2³¹ − 1 seconds at most.
     LeaseTimes,
+    /// Two controllers of a [`Manager`](crate::Manager) have this name, so that their metrics could
+    /// not be told apart.
+    SameName(String),
 }
 
 impl fmt::Display for Error {
@@ -56,6 +60,7 @@ impl fmt::Display for Error {
                 }
             }
             Self::LeaseLost { lease } => write!(f, "the lease {lease} was lost"),
+            Self::SameName(name) => write!(f, "two controllers are named {name}"),
             Self::LeaseTimes => {
                 f.write_str("a lease needs 0 < retry period < renew deadline < duration < 68 years")
             }
@@ -66,8 +71,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::NotSynced { last, .. } => last.as_ref().map(|last| last as _),
-            Self::LeaseLost { .. } | Self::LeaseTimes => None,
+            Self::NotSynced { last, .. } => last.as_deref().map(|last| last as _),
+            Self::LeaseLost { .. } | Self::LeaseTimes | Self::SameName(_) => None,
         }
     }
 }

@@ -11,14 +11,19 @@ use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use kube::Resource;
 use kube::runtime::controller::{ReconcileReason, ReconcileRequest};
+use kube::runtime::reflector::ObjectRef;
+use requeue::limiter::RateLimiter;
+use requeue::priority::Priorities;
+use requeue::storage::Storage;
+use requeue::tokio::WorkQueue;
 
-use crate::keys::{CHANGED, Keys, LISTED, at, bare};
+use crate::keys::{CHANGED, LISTED, at, bare};
 
-/// Adds what a stream of kube-runtime asks for to a queue, until the stream ends or the queue is
-/// shut down: what [`Controller`](crate::Controller) has no method for, such as streams that
-/// several controllers share, and predicates.
+/// Adds the requests of a stream of kube-runtime to a queue of any kind, until the stream ends or
+/// the queue is shut down. A [`Controller`](crate::Controller) needs no feed.
 ///
-/// What asks for many objects at once has the lower priority. An error of the stream is logged, and
+/// Requests for many objects at once have the level [`LISTED`], all others [`CHANGED`], or the
+/// highest level if the queue has fewer. An error of the stream is logged, and
 /// the stream goes on: give a watch its backoff with `default_backoff()`. A stream of *touched
 /// objects* says nothing about the end of a list, so wait for the store before workers begin.
 /// While a queue with a limit has no room, the stream waits.
@@ -64,8 +69,13 @@ use crate::keys::{CHANGED, Keys, LISTED, at, bare};
 /// run.await;
 /// # }
 /// ```
-pub async fn feed<K, R, E>(requests: impl Stream<Item = Result<R, E>>, queue: &Keys<K>)
-where
+pub async fn feed<K, R, E, P, L, S>(
+    requests: impl Stream<Item = Result<R, E>>,
+    queue: &WorkQueue<ObjectRef<K>, P, L, S>,
+) where
+    P: Priorities,
+    L: RateLimiter,
+    S: Storage,
     K: Resource,
     K::DynamicType: Eq + Hash,
     R: Into<ReconcileRequest<K>>,
@@ -88,7 +98,7 @@ where
         };
         // It waits for room, so what refuses the key is a queue that is shut down.
         let added = queue
-            .add_wait_with(bare(request.obj_ref), at(level), Duration::MAX)
+            .add_wait_with(bare(request.obj_ref), at::<P>(level), Duration::MAX)
             .await;
         if added.is_err() {
             return;
@@ -97,8 +107,11 @@ where
 }
 
 /// Waits until the queue is shut down, which wakes every call that waits.
-async fn closed<K>(queue: &Keys<K>)
+async fn closed<K, P, L, S>(queue: &WorkQueue<ObjectRef<K>, P, L, S>)
 where
+    P: Priorities,
+    L: RateLimiter,
+    S: Storage,
     K: Resource,
     K::DynamicType: Eq + Hash,
 {

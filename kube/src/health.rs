@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-/// The health of a controller, to be served as `/healthz` and `/readyz`. Clones observe the same
-/// controller. See [`Controller::health`](crate::Controller::health).
+/// The health of a controller, or of all controllers of a [`Manager`](crate::Manager), to be served
+/// as `/healthz` and `/readyz`. Clones observe the same controllers. See
+/// [`Controller::health`](crate::Controller::health).
 #[derive(Clone, Debug, Default)]
 pub struct Health(Arc<Mutex<State>>);
 
@@ -35,12 +36,14 @@ pub struct Probe {
 #[derive(Debug, Default)]
 struct State {
     watches: Vec<Watch>,
-    lease: Option<Lease>,
+    /// One of each elector.
+    leases: Vec<Lease>,
 }
 
 #[derive(Debug)]
 struct Watch {
-    kind: String,
+    /// The kind, after the name of the controller if that has one and is one of several.
+    title: String,
     synced: bool,
     error: Option<String>,
 }
@@ -65,7 +68,7 @@ impl Health {
         for watch in &state.watches {
             let error = watch.error.as_deref();
             let detail = error.map_or(String::new(), |error| format!(": {error}"));
-            let kind = &watch.kind;
+            let kind = &watch.title;
             if watch.synced {
                 probe.line(true, &format!("{kind} ok{detail}"));
             } else {
@@ -77,17 +80,23 @@ impl Health {
 
     /// Returns whether the controller has not missed its own end, for `/healthz`: it fails if the
     /// lease may be another's and the controller has not stopped, because its runtime is blocked.
-    /// O(1).
+    /// O(n²) in the controllers.
     pub fn live(&self) -> Probe {
         let state = self.lock();
         let mut probe = Probe {
             passes: true,
             body: String::new(),
         };
-        if let Some(lease) = &state.lease {
-            let name = &lease.name;
-            match lease.held_until {
-                Some(until) if until < Instant::now() => {
+        let now = Instant::now();
+        for (index, Lease { name, .. }) in state.leases.iter().enumerate() {
+            // Controllers with clones of one leader have one line.
+            let is_same = |other: &&Lease| other.name == *name;
+            if state.leases.iter().take(index).any(|other| is_same(&other)) {
+                continue;
+            }
+            let ends = state.leases.iter().filter(is_same);
+            match ends.filter_map(|lease| lease.held_until).min() {
+                Some(until) if until < now => {
                     probe.line(false, &format!("lease {name} expired while it was held"));
                 }
                 Some(_) => probe.line(true, &format!("lease {name} held")),
@@ -97,14 +106,23 @@ impl Health {
         probe.close("healthz")
     }
 
-    pub(crate) fn watches(&self, kinds: impl Iterator<Item = String>) {
-        self.lock().watches = kinds
-            .map(|kind| Watch {
-                kind,
-                synced: false,
-                error: None,
-            })
-            .collect();
+    /// Adds the watches of a controller. Returns the number of the first one.
+    pub(crate) fn watches<'k>(
+        &self,
+        controller: Option<&str>,
+        kinds: impl Iterator<Item = &'k str>,
+    ) -> usize {
+        let mut state = self.lock();
+        let first = state.watches.len();
+        state.watches.extend(kinds.map(|kind| Watch {
+            title: match controller {
+                Some(controller) => format!("{controller}: {kind}"),
+                None => kind.to_owned(),
+            },
+            synced: false,
+            error: None,
+        }));
+        first
     }
 
     pub(crate) fn synced(&self, watch: usize) {
@@ -121,9 +139,20 @@ impl Health {
         }
     }
 
-    pub(crate) fn lease(&self, name: &str, held_until: Option<Instant>) {
-        let name = name.to_owned();
-        self.lock().lease = Some(Lease { name, held_until });
+    /// Adds an elector. Returns its number.
+    pub(crate) fn elector(&self, lease: &str) -> usize {
+        let mut state = self.lock();
+        state.leases.push(Lease {
+            name: lease.to_owned(),
+            held_until: None,
+        });
+        state.leases.len() - 1
+    }
+
+    pub(crate) fn lease(&self, elector: usize, held_until: Option<Instant>) {
+        if let Some(lease) = self.lock().leases.get_mut(elector) {
+            lease.held_until = held_until;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -7,24 +7,28 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
-use kube::runtime::watcher::Event;
 
+use crate::events::Judge;
 use crate::keys::{bare, named};
+use crate::reasons::{Cause, Reason};
 
 /// The keys that an event of a watch asks for.
 pub(crate) struct Changes<K: Resource> {
     /// Objects that were merely listed.
     pub(crate) listed: Vec<ObjectRef<K>>,
-    pub(crate) changed: Vec<ObjectRef<K>>,
+    pub(crate) changed: Vec<(ObjectRef<K>, Reason)>,
     /// Whether this was the end of a list.
     pub(crate) synced: bool,
 }
 
 /// Follows the watch of a kind `T`, and says which keys of the kind `K` its events concern.
 pub(crate) struct Tracker<T, K: Resource> {
+    /// As `deployments.apps`.
+    kind: Arc<str>,
     keys_of: KeysOf<T, K>,
     known: Known<K>,
     /// What the list that is under way has brought so far.
@@ -51,18 +55,26 @@ struct Name {
 }
 
 struct Seen<K: Resource> {
-    /// The hash of the resource version. A collision costs a change its priority, nothing else.
+    /// The hash of the resource version, or of what a predicate looks at. A collision costs a
+    /// change its priority, and one that a predicate looks at its run.
     version: u64,
+    /// Whether the version is that of a predicate, so that a change without another one is none.
+    is_judged: bool,
     /// Empty if the object stands for itself.
     keys: Box<[ObjectRef<K>]>,
 }
 
+/// The methods return what an event asks for. Nothing is asked for while a list is under way,
+/// because a reflector replaces the objects of its store only at the end of the list: a run in
+/// between would see the objects of before. O(1), and at the end of a list of n objects, of which g
+/// are gone, O(n + g log g).
 impl<T: Resource, K: Resource> Tracker<T, K>
 where
     K::DynamicType: Clone + PartialEq,
 {
-    pub(crate) fn new(keys_of: KeysOf<T, K>) -> Self {
+    pub(crate) fn new(kind: Arc<str>, keys_of: KeysOf<T, K>) -> Self {
         Self {
+            kind,
             keys_of,
             known: Known::new(),
             listing: Vec::new(),
@@ -71,52 +83,63 @@ where
         }
     }
 
-    /// Returns what an event asks for. Nothing is asked for while a list is under way, because a
-    /// reflector replaces the objects of its store only at the end of the list: a run in between
-    /// would see the objects of before. O(1), and at the end of a list of n objects, of which
-    /// g are gone, O(n + g log g).
-    pub(crate) fn see(&mut self, event: &Event<T>) -> Changes<K> {
-        match event {
-            Event::Init => {
-                self.listing.clear();
-                Changes::none()
-            }
-            Event::InitApply(object) => {
-                let (name, seen) = self.look(object);
-                self.listing.push((name, seen));
-                Changes::none()
-            }
-            Event::InitDone => self.compare(),
-            Event::Apply(object) => {
-                let (name, seen) = self.look(object);
-                let mut changed = self.keys(&name, &seen);
-                let before = self.known.insert(name, seen);
-                self.add_owners(&mut changed, before);
-                Changes::changed(changed)
-            }
-            Event::Delete(object) => {
-                let (name, seen) = self.look(object);
-                let mut changed = self.keys(&name, &seen);
-                let before = self.known.remove(&name);
-                self.add_owners(&mut changed, before);
-                Changes::changed(changed)
-            }
+    pub(crate) fn begin_list(&mut self) -> Changes<K> {
+        self.listing.clear();
+        Changes::none()
+    }
+
+    pub(crate) fn listed(&mut self, object: &T, judge: Option<Judge<'_, T>>) -> Changes<K> {
+        let seen = self.look(object, judge);
+        self.listing.push(seen);
+        Changes::none()
+    }
+
+    pub(crate) fn applied(&mut self, object: &T, judge: Option<Judge<'_, T>>) -> Changes<K> {
+        let (name, seen) = self.look(object, judge);
+        let mut changed = self.keys(&name, &seen);
+        let known = self.known.get(&name);
+        let is_as_before = known.is_some_and(|known| seen.is_as(known));
+        if seen.is_judged && is_as_before {
+            return Changes::none();
         }
+        let before = self.known.insert(name.clone(), seen);
+        self.add_owners(&mut changed, before);
+        self.changed(changed, Cause::Applied, &name)
+    }
+
+    pub(crate) fn deleted(&mut self, object: &T) -> Changes<K> {
+        let (name, seen) = self.look(object, None);
+        let mut changed = self.keys(&name, &seen);
+        let before = self.known.remove(&name);
+        self.add_owners(&mut changed, before);
+        self.changed(changed, Cause::Deleted, &name)
+    }
+
+    /// An object of which only this is known: it is remembered only if it is judged, because
+    /// nothing says when it is gone.
+    pub(crate) fn touched(&mut self, object: &T, judge: Option<Judge<'_, T>>) -> Changes<K> {
+        if judge.is_some() {
+            return self.applied(object, judge);
+        }
+        let (name, seen) = self.look(object, None);
+        self.changed(self.keys(&name, &seen), Cause::Applied, &name)
     }
 
     /// The end of a list: what is new in it, what is not in it any more, and what is as before.
-    fn compare(&mut self) -> Changes<K> {
+    pub(crate) fn end_list(&mut self) -> Changes<K> {
         let mut before = std::mem::take(&mut self.known);
-        let (mut listed, mut changed) = (Vec::new(), Vec::new());
+        let mut changes = Changes::none();
+        changes.synced = true;
         for (name, seen) in std::mem::take(&mut self.listing) {
             let old = before.remove(&name);
-            let is_old = old.as_ref().is_some_and(|old| old.version == seen.version);
+            let is_old = old.as_ref().is_some_and(|old| seen.is_as(old));
+            let mut keys = self.keys(&name, &seen);
             if is_old || !self.has_listed {
-                listed.extend(self.keys(&name, &seen));
+                changes.listed.append(&mut keys);
             } else {
-                let mut keys = self.keys(&name, &seen);
                 self.add_owners(&mut keys, old);
-                changed.append(&mut keys);
+                let mut changed = self.changed(keys, Cause::Applied, &name);
+                changes.changed.append(&mut changed.changed);
             }
             self.known.insert(name, seen);
         }
@@ -124,17 +147,14 @@ where
         let mut gone: Vec<_> = before.into_iter().collect();
         gone.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (name, seen) in &gone {
-            changed.extend(self.keys(name, seen));
+            let mut changed = self.changed(self.keys(name, seen), Cause::Deleted, name);
+            changes.changed.append(&mut changed.changed);
         }
         self.has_listed = true;
-        Changes {
-            listed,
-            changed,
-            synced: true,
-        }
+        changes
     }
 
-    fn look(&self, object: &T) -> (Name, Seen<K>) {
+    fn look(&self, object: &T, judge: Option<Judge<'_, T>>) -> (Name, Seen<K>) {
         let meta = object.meta();
         let name = Name {
             namespace: meta.namespace.as_deref().map(Box::from),
@@ -144,8 +164,29 @@ where
             KeysOf::Itself(_) => Box::default(),
             KeysOf::Others(keys_of) => keys_of(object).into_iter().map(bare).collect(),
         };
-        let version = self.hasher.hash_one(&meta.resource_version);
-        (name, Seen { version, keys })
+        let judged = judge.and_then(|judge| judge(object));
+        let version = match judged {
+            // Another object of the same name has another uid.
+            Some(judged) => self.hasher.hash_one((&meta.uid, judged)),
+            None => self.hasher.hash_one(&meta.resource_version),
+        };
+        let seen = Seen {
+            version,
+            is_judged: judged.is_some(),
+            keys,
+        };
+        (name, seen)
+    }
+
+    fn changed(&self, keys: Vec<ObjectRef<K>>, cause: Cause, name: &Name) -> Changes<K> {
+        if keys.is_empty() {
+            return Changes::none();
+        }
+        let object = match &name.namespace {
+            Some(namespace) => format!("{namespace}/{}", name.name),
+            None => String::from(&*name.name),
+        };
+        Changes::changed(keys, Reason::new(cause, Arc::clone(&self.kind), object))
     }
 
     fn keys(&self, name: &Name, seen: &Seen<K>) -> Vec<ObjectRef<K>> {
@@ -171,16 +212,42 @@ where
     }
 }
 
+impl<K: Resource<DynamicType: PartialEq>> Seen<K> {
+    /// Whether nothing has changed that counts. The keys of one version can differ if a predicate
+    /// looks at less than they are computed from.
+    fn is_as(&self, before: &Self) -> bool {
+        self.version == before.version && self.keys == before.keys
+    }
+}
+
 impl<K: Resource> Changes<K> {
     fn none() -> Self {
-        Self::changed(Vec::new())
-    }
-
-    pub(crate) fn changed(changed: Vec<ObjectRef<K>>) -> Self {
         Self {
             listed: Vec::new(),
-            changed,
+            changed: Vec::new(),
             synced: false,
+        }
+    }
+
+    pub(crate) fn changed(keys: Vec<ObjectRef<K>>, reason: Reason) -> Self {
+        let changed = keys.into_iter().map(|key| (key, reason.clone()));
+        Self {
+            changed: changed.collect(),
+            ..Self::none()
+        }
+    }
+
+    pub(crate) fn synced() -> Self {
+        Self {
+            synced: true,
+            ..Self::none()
+        }
+    }
+
+    pub(crate) fn listed(listed: Vec<ObjectRef<K>>) -> Self {
+        Self {
+            listed,
+            ..Self::none()
         }
     }
 }

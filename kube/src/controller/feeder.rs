@@ -1,32 +1,40 @@
 //! From the watches into the queue.
 
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{StreamExt, future};
 use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
-use requeue::tokio::CancellationToken;
+use requeue::tokio::{CancellationToken, Rejected};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Controller, Watch};
+use super::{Parts, Watch};
 use crate::error::Error;
 use crate::health::Health;
-use crate::keys::{CHANGED, Keys, LISTED, add, bare};
+use crate::keys::{CHANGED, KeyQueue, LISTED, bare};
 use crate::metrics;
+use crate::reasons::{Cause, Pending, Reason};
 use crate::tracker::Changes;
 
 /// Everything that happens before the queue. It has no task of its own, and goes on while it is
 /// polled.
-pub(super) struct Feeder<K: Resource + 'static>
+pub(super) struct Feeder<K: Resource + 'static, Q>
 where
     K::DynamicType: Eq + Hash,
 {
-    queue: Keys<K>,
+    queue: Q,
+    /// Keys for which the queue had no room.
+    backlog: Backlog<K>,
+    pending: Arc<Pending<K>>,
+    debounce: Option<(Duration, Duration)>,
     store: Store<K>,
     dyntype: K::DynamicType,
     sources: SelectAll<BoxStream<'static, Said<K>>>,
@@ -36,19 +44,30 @@ where
     /// Cancelled once every kind has been listed.
     synced: CancellationToken,
     health: Health,
+    /// The number of the first watch there.
+    first: usize,
     resync: Option<(Duration, Instant)>,
     reports: Option<Instant>,
 }
 
 /// What a source said. Streams of requests have no number.
-type Said<K> = (Option<usize>, Result<Changes<K>, watcher::Error>);
+type Said<K> = (Option<usize>, Result<Changes<K>, Arc<watcher::Error>>);
+
+/// Keys that wait for room, in order, and the level of each.
+struct Backlog<K: Resource>
+where
+    K::DynamicType: Eq + Hash,
+{
+    order: VecDeque<ObjectRef<K>>,
+    levels: HashMap<ObjectRef<K>, u8>,
+}
 
 /// How far a watch has come.
 struct Progress {
-    kind: String,
+    kind: Arc<str>,
     synced: bool,
     fails: bool,
-    last: Option<watcher::Error>,
+    last: Option<Arc<watcher::Error>>,
 }
 
 /// How often client-go reports the ages of what is running.
@@ -56,17 +75,19 @@ const REPORT_PERIOD: Duration = Duration::from_millis(500);
 /// By how much the time between two resyncs varies.
 const RESYNC_JITTER: f64 = 0.1;
 
-impl<K> Feeder<K>
+impl<K, Q> Feeder<K, Q>
 where
     K: Resource + Clone + Debug + Send + Sync + 'static,
     K::DynamicType: Debug + Eq + Hash + Clone + Send + Sync,
+    Q: KeyQueue<K>,
 {
-    pub(super) fn new(controller: &mut Controller<K>, queue: Keys<K>) -> Self {
+    pub(super) fn new(controller: &mut Parts<K>, queue: Q, pending: Arc<Pending<K>>) -> Self {
         let now = Instant::now();
         let watches = std::mem::take(&mut controller.watches);
         let requests = std::mem::take(&mut controller.requests);
         let health = controller.health.clone();
-        health.watches(watches.iter().map(|watch| watch.kind.clone()));
+        let name = controller.name.as_deref().filter(|_| controller.is_managed);
+        let first = health.watches(name, watches.iter().map(|watch| &*watch.kind));
 
         let mut sources = SelectAll::new();
         for changes in requests {
@@ -85,6 +106,12 @@ where
         let reports = metrics::reports(controller.name.as_deref());
         Self {
             queue,
+            backlog: Backlog {
+                order: VecDeque::new(),
+                levels: HashMap::new(),
+            },
+            pending,
+            debounce: controller.debounce,
             store: controller.store.clone(),
             dyntype: controller.dyntype.clone(),
             sources,
@@ -93,6 +120,7 @@ where
             sync_timeout: controller.sync_timeout,
             synced: CancellationToken::new(),
             health,
+            first,
             resync: controller
                 .resync
                 .map(|every| (every, later(now, jittered(every)))),
@@ -111,11 +139,18 @@ where
     /// Nothing that was taken from a watch is lost.
     pub(super) async fn feed(mut self) -> Error {
         loop {
-            match timeout_at(self.next_tick(), self.sources.next()).await {
-                Ok(Some(said)) => self.hear(said),
+            let next = timeout_at(self.next_tick(), self.sources.next());
+            let room = self.backlog.room(&self.queue);
+            let said = match select(pin!(room), pin!(next)).await {
+                Either::Left(((), _)) => None,
+                Either::Right((said, _)) => Some(said),
+            };
+            match said {
+                None => self.backlog.pop(),
+                Some(Ok(Some(said))) => self.hear(said),
                 // Every stream has ended; those of kube-runtime do not.
-                Ok(None) => future::pending().await,
-                Err(_) => {}
+                Some(Ok(None)) => future::pending().await,
+                Some(Err(_)) => {}
             }
             if let Some(error) = self.tick(Instant::now()) {
                 return error;
@@ -126,12 +161,22 @@ where
     fn hear(&mut self, (watch, said): Said<K>) {
         match said {
             Ok(changes) => {
-                // Once the queue is shut down nothing is left to do with a key.
-                for key in changes.listed {
-                    add(&self.queue, key, LISTED);
+                let is_first = watch
+                    .and_then(|watch| self.watches.get(watch))
+                    .is_some_and(|watch| !watch.synced);
+                if !changes.listed.is_empty() {
+                    let cause = if is_first {
+                        Cause::Listed
+                    } else {
+                        Cause::Resync
+                    };
+                    let reason = Reason::from(cause);
+                    for key in changes.listed {
+                        self.add(key, LISTED, reason.clone());
+                    }
                 }
-                for key in changes.changed {
-                    add(&self.queue, key, CHANGED);
+                for (key, reason) in changes.changed {
+                    self.add(key, CHANGED, reason);
                 }
                 if let Some(watch) = watch {
                     self.succeeded(watch, changes.synced);
@@ -145,6 +190,21 @@ where
         }
     }
 
+    fn add(&mut self, key: ObjectRef<K>, level: u8, reason: Reason) {
+        self.pending.note(&key, reason, |key| {
+            self.queue.holds(key) || self.backlog.holds(key)
+        });
+        let added = match self.debounce {
+            Some(debounce) if level >= CHANGED => self.queue.add_debounced(key, level, debounce),
+            _ => self.queue.add(key, level),
+        };
+        match added {
+            // Once the queue is shut down nothing is left to do with a key.
+            Ok(()) | Err(Rejected::Closed(_)) => {}
+            Err(rejected) => self.backlog.push(rejected.into_key(), level),
+        }
+    }
+
     fn succeeded(&mut self, index: usize, synced: bool) {
         let Some(watch) = self.watches.get_mut(index) else {
             return;
@@ -153,26 +213,26 @@ where
         if synced || (watch.fails && watch.synced) {
             watch.fails = false;
             watch.last = None;
-            self.health.watch(index, None);
+            self.health.watch(self.first + index, None);
         }
         if synced && watch.synced {
             // What came and went between the two lists is in neither. Its owner can tell.
             self.add_all();
         } else if synced {
             watch.synced = true;
-            tracing::debug!(target: "requeue", kind = watch.kind, "listed");
-            self.health.synced(index);
+            tracing::debug!(target: "requeue", kind = &*watch.kind, "listed");
+            self.health.synced(self.first + index);
             if self.watches.iter().all(|watch| watch.synced) {
                 self.synced.cancel();
             }
         }
     }
 
-    fn failed(&mut self, index: usize, error: watcher::Error) {
+    fn failed(&mut self, index: usize, error: Arc<watcher::Error>) {
         let Some(watch) = self.watches.get_mut(index) else {
             return;
         };
-        let kind = &watch.kind;
+        let kind = &*watch.kind;
         // Once per outage: the watch is retried until it works.
         if watch.fails {
             tracing::debug!(target: "requeue", kind, %error, "a watch failed again");
@@ -180,20 +240,22 @@ where
             tracing::warn!(target: "requeue", kind, %error, "a watch failed");
         }
         watch.fails = true;
-        self.health.watch(index, Some(error.to_string()));
+        self.health
+            .watch(self.first + index, Some(error.to_string()));
         watch.last = Some(error);
     }
 
     /// Adds every object that is known, behind those that changed.
-    fn add_all(&self) {
+    fn add_all(&mut self) {
         let key = |object: &Arc<K>| ObjectRef::from_obj_with(&**object, self.dyntype.clone());
         let mut keys: Vec<_> = self.store.state().iter().map(key).map(bare).collect();
         // By name: a map has another order in each process.
         keys.sort_unstable_by(|one, other| {
             (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name))
         });
+        let reason = Reason::from(Cause::Resync);
         for key in keys {
-            add(&self.queue, key, LISTED);
+            self.add(key, LISTED, reason.clone());
         }
     }
 
@@ -219,10 +281,45 @@ where
         }
         let watch = self.watches.iter_mut().find(|watch| !watch.synced)?;
         Some(Error::NotSynced {
-            kind: watch.kind.clone(),
+            kind: watch.kind.to_string(),
             waited: self.sync_timeout,
             last: watch.last.take(),
         })
+    }
+}
+
+impl<K: Resource<DynamicType: Eq + Hash + Clone>> Backlog<K> {
+    fn push(&mut self, key: ObjectRef<K>, level: u8) {
+        if let Some(known) = self.levels.get_mut(&key) {
+            *known = level.max(*known);
+        } else {
+            self.order.push_back(key.clone());
+            self.levels.insert(key, level);
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some(key) = self.order.pop_front() {
+            self.levels.remove(&key);
+        }
+    }
+
+    fn holds(&self, key: &ObjectRef<K>) -> bool {
+        self.levels.contains_key(key)
+    }
+
+    /// Waits until the queue has taken the first key, or is shut down.
+    ///
+    /// # Cancel safety
+    ///
+    /// The key stays the first until it is removed. If it was added, it is added once more, which
+    /// is merged.
+    async fn room(&self, queue: &impl KeyQueue<K>) {
+        let Some(key) = self.order.front() else {
+            return future::pending().await;
+        };
+        let level = self.levels.get(key).copied().unwrap_or(LISTED);
+        queue.add_wait(key.clone(), level).await;
     }
 }
 

@@ -10,26 +10,28 @@ use std::task::ready;
 use futures::future::{Either, select};
 use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
-use requeue::tokio::{Action, CancellationToken, Leftover, RunContext, Workers};
-use serde::de::DeserializeOwned;
+use requeue::tokio::{Action, CancellationToken, Leftover, Rejected, RunContext, Workers};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
+use tracing::Span;
 
 use super::Controller;
 use super::feeder::Feeder;
 use crate::context::Context;
 use crate::error::Error;
-use crate::keys::{CHANGED, Keys, LISTED, add, bare};
+use crate::keys::{CHANGED, KeyQueue, LISTED, bare};
 use crate::lease::Elector;
 use crate::metrics;
+use crate::reasons::{Cause, Pending, Reasons};
 
 /// What the runs of a controller share.
-pub(super) struct Crew<K, F>
+pub(super) struct Crew<K, Q, F>
 where
     K: Resource + 'static,
     K::DynamicType: Eq + Hash,
 {
-    queue: Keys<K>,
+    queue: Q,
+    pending: Arc<Pending<K>>,
     store: Store<K>,
     reconcile: F,
     tenure: Tenure,
@@ -44,32 +46,39 @@ struct Tenure {
     active: watch::Sender<usize>,
 }
 
-impl<K, F, R, E> Crew<K, F>
+impl<K, Q, F, R, E> Crew<K, Q, F>
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K: Resource + Clone + Debug + Send + Sync + 'static,
     K::DynamicType: Debug + Eq + Hash + Clone + Unpin + Send + Sync,
+    Q: KeyQueue<K>,
     E: Send + 'static,
     F: Fn(Option<Arc<K>>, Context<K>) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Action, E>> + Send + 'static,
 {
     /// Feeds the queue and works it off, in one future: there is nothing that could outlive it.
     pub(super) async fn run(
-        mut controller: Controller<K>,
+        controller: Controller<K, Q>,
         workers: Workers<'static, ObjectRef<K>, E>,
         stop: CancellationToken,
         reconcile: F,
     ) -> Result<Vec<Leftover<ObjectRef<K>>>, Error> {
-        let queue = controller.build_queue();
-        let feeder = Feeder::new(&mut controller, queue.clone());
+        let Controller { mut parts, queue } = controller;
+        let queue = queue(&parts);
+        if let Some(policy) = parts.policy.take() {
+            queue.set_policy(policy);
+        }
+        let pending = Arc::new(Pending::new());
+        let feeder = Feeder::new(&mut parts, queue.clone(), Arc::clone(&pending));
         let synced = feeder.synced();
-        let elector = match controller.leader.take() {
-            Some(leader) => Some(Elector::new(leader, controller.health.clone())?),
+        let elector = match parts.leader.take() {
+            Some(leader) => Some(Elector::new(leader, parts.health.clone())?),
             None => None,
         };
-        let workers = metrics::observe(workers, controller.name.as_deref());
+        let workers = metrics::observe(workers, parts.name.as_deref());
         let crew = Arc::new(Self {
             queue,
-            store: controller.store,
+            pending,
+            store: parts.store,
             reconcile,
             tenure: Tenure::default(),
         });
@@ -99,7 +108,7 @@ where
             if let Some(mut elector) = elector {
                 elector.release().await;
             }
-            return Ok(self.queue.leftovers().collect());
+            return Ok(self.queue.leftovers());
         }
 
         let workers = if workers.shows_keys() {
@@ -108,11 +117,10 @@ where
             workers.trace_keys(|key, f| write!(f, "{key}"))
         };
         let crew = Arc::clone(self);
-        let run = self.queue.run_with(workers, move |key, run| {
+        let run = self.queue.run(workers, stop, move |key, run| {
             let crew = Arc::clone(&crew);
             async move { crew.reconcile(key, run).await }
         });
-        let run = run.shut_down_on(stop);
         match elector {
             None => Ok(run.await),
             Some(elector) => self.lead(elector, run).await,
@@ -172,20 +180,61 @@ where
                 // A cluster-scoped object was named with a namespace. Under its own name it has
                 // one place in the queue, and so no two runs at once.
                 let level = run.priority.clamp(LISTED, CHANGED);
-                add(&self.queue, own, level);
+                self.pending.put_back(&own, self.pending.take(&key));
+                if let Err(Rejected::Full(own)) = self.queue.add(own, level) {
+                    self.queue.add_wait(own, level).await;
+                }
                 return Ok(Action::Success);
             }
         }
+        let mut unsettled = Unsettled {
+            reasons: self.pending.take(&key),
+            key: &key,
+            pending: &self.pending,
+        };
+        if run.attempt > 1 {
+            unsettled.reasons.push(Cause::Retry.into());
+        } else if unsettled.reasons.iter().next().is_none() {
+            unsettled.reasons.push(Cause::Requeue.into());
+        }
+        unsettled.reasons.record(&Span::current());
         let context = Context {
-            key,
+            key: key.clone(),
             attempt: run.attempt,
             waited: run.waited,
             deadline: run
                 .deadline
-                .and_then(|deadline| self.queue.clock().to_tokio(deadline)),
-            changed: run.priority >= CHANGED,
+                .and_then(|deadline| self.queue.to_tokio(deadline)),
+            changed: unsettled.reasons.has_change(),
+            reasons: unsettled.reasons.clone(),
         };
-        (self.reconcile)(object, context).await
+        let ended = (self.reconcile)(object, context).await;
+        if !matches!(ended, Err(_) | Ok(Action::Retry)) {
+            unsettled.reasons = Reasons::default();
+        }
+        ended
+    }
+}
+
+/// The reasons of a run, which are those of the next run as well if it fails, panics or is stopped.
+struct Unsettled<'r, K: Resource>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    reasons: Reasons,
+    key: &'r ObjectRef<K>,
+    pending: &'r Pending<K>,
+}
+
+impl<K: Resource> Drop for Unsettled<'_, K>
+where
+    K::DynamicType: Eq + Hash + Clone,
+{
+    fn drop(&mut self) {
+        let reasons = std::mem::take(&mut self.reasons);
+        if reasons.iter().next().is_some() {
+            self.pending.put_back(self.key, reasons);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Elector {
     /// When the workers have to have stopped. In the past until the lease is acquired.
     works_until: Instant,
     health: Health,
+    /// The number of this elector there.
+    number: usize,
     metrics: LeaderMetrics,
 }
 
@@ -34,14 +36,14 @@ impl Elector {
         leader.check()?;
         let metrics = LeaderMetrics::new(&leader.name);
         metrics.leads(!leader.holders.is_empty());
-        let path = leader.path();
-        health.lease(&path, None);
+        let number = health.elector(&leader.path());
         Ok(Self {
             leader,
             record: None,
             holder: None,
             works_until: Instant::now(),
             health,
+            number,
             metrics,
         })
     }
@@ -154,7 +156,7 @@ impl Elector {
 
     fn resign(&mut self) {
         self.holder = None;
-        self.health.lease(&self.leader.path(), None);
+        self.health.lease(self.number, None);
         self.metrics.leads(!self.leader.holders.is_empty());
     }
 
@@ -197,7 +199,8 @@ impl Elector {
         if record.is_some_and(|record| record.is_held_by_another(identity, Instant::now())) {
             return Ok(false);
         }
-        self.claim().await
+        // If the write failed, it may have been because of a clone's.
+        Ok(self.claim().await? || self.was_renewed())
     }
 
     /// Whether a clone of the leader has renewed the lease since this one did.
@@ -213,8 +216,7 @@ impl Elector {
 
     fn works(&mut self, until: Instant) {
         self.works_until = until;
-        self.health
-            .lease(&self.leader.path(), Some(self.held_until()));
+        self.health.lease(self.number, Some(self.held_until()));
     }
 
     async fn look(&mut self) -> kube::Result<()> {

@@ -83,6 +83,15 @@ impl Cluster {
         self.state().refusals
     }
 
+    /// How often a resource was listed.
+    pub(crate) fn lists(&self, resource: &str) -> usize {
+        self.state()
+            .lists
+            .get(resource)
+            .copied()
+            .unwrap_or_default()
+    }
+
     /// The object as it is.
     pub(crate) fn get(&self, resource: &str, name: &str) -> Option<Value> {
         let key = (
@@ -146,7 +155,11 @@ impl Cluster {
         link: Link,
     ) -> io::Result<Response<ResponseBody>> {
         link.travel().await?;
-        let path = Path::parse(request.uri());
+        let mut path = Path::parse(request.uri());
+        let accepts = request.headers().get("accept");
+        path.metadata_only = accepts
+            .and_then(|accepts| accepts.to_str().ok())
+            .is_some_and(|accepts| accepts.contains("as=PartialObjectMetadata"));
         if link.loses(&path.resource) {
             return std::future::pending().await;
         }

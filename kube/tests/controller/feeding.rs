@@ -92,3 +92,14 @@ async fn a_queue_that_is_shut_down_ends_a_feed_whose_stream_only_fails() {
 fn key(name: &str) -> ObjectRef<ConfigMap> {
     ObjectRef::new(name).within("default")
 }
+
+/// A queue with groups, without levels, and with another limiter.
+#[tokio::test(start_paused = true)]
+async fn a_queue_of_any_kind_can_be_fed() {
+    let queue = WorkQueue::builder()
+        .limiter(requeue::limiter::NoLimit)
+        .build_with_groups(|key: &ObjectRef<ConfigMap>| key.namespace.clone());
+    let requests = stream::iter(["a", "b"]).map(|name| Ok::<_, Infallible>(key(name)));
+    feed(requests, &queue).await;
+    assert_eq!(queue.len(), 2);
+}

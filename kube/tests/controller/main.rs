@@ -13,17 +13,21 @@ mod feeding;
 #[cfg(feature = "metrics")]
 mod figures;
 mod leader;
+mod manager;
 mod moving;
 mod noting;
 mod owners;
 mod path;
 mod process;
+mod queues;
+mod reasons;
 mod refusals;
 mod rules;
 mod seeds;
 #[cfg(feature = "shards")]
 mod shards;
 mod spans;
+mod streams;
 mod takeover;
 mod watches;
 

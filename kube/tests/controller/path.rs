@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Uri;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What an address names.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(crate) struct Path {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) query: BTreeMap<String, String>,
+    /// Whether the client asked for metadata alone.
+    pub(crate) metadata_only: bool,
 }
 
 impl Path {
@@ -54,6 +56,7 @@ impl Path {
             query: query
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            metadata_only: false,
         }
     }
 
@@ -64,6 +67,17 @@ impl Path {
         };
         let (label, value) = selector.split_once("%3D").unwrap();
         object["metadata"]["labels"][label.replace("%2F", "/")] == value
+    }
+
+    /// The object as the client asked for it.
+    pub(crate) fn shown(&self, object: &Value) -> Value {
+        if !self.metadata_only {
+            return object.clone();
+        }
+        json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": object["metadata"],
+        })
     }
 
     pub(crate) fn key(&self) -> (String, Option<String>, String) {

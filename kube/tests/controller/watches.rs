@@ -14,7 +14,7 @@ use crate::api::{Cluster, Link};
 use crate::noting::{Noting, maps_and_secrets, with_maps};
 use crate::{map, maps, name_of, seconds, wanted};
 
-fn part_of(cluster: &Cluster, owner: &str) -> Value {
+pub(crate) fn part_of(cluster: &Cluster, owner: &str) -> Value {
     let uid = cluster.get("configmaps", owner).unwrap()["metadata"]["uid"].clone();
     let owner = json!({"kind": "ConfigMap", "apiVersion": "v1", "name": owner, "uid": uid});
     let meta = json!({"name": "part", "namespace": "default", "ownerReferences": [owner]});

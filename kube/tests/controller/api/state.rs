@@ -25,6 +25,8 @@ pub(super) struct State {
     /// Resources that are refused: the status that a client gets instead.
     pub(super) refused: BTreeMap<String, (u16, &'static str)>,
     pub(super) refusals: usize,
+    /// How often each resource was listed.
+    pub(super) lists: BTreeMap<String, usize>,
     /// When its clock was looked at first.
     since: OnceCell<Instant>,
 }
@@ -68,7 +70,9 @@ impl State {
                     *resource == path.resource && is_there
                 });
                 let all = concerned.map(|(_, object)| object);
-                let all = all.filter(|object| path.selects(object)).cloned().collect();
+                let all = all.filter(|object| path.selects(object));
+                let all = all.map(|object| path.shown(object)).collect();
+                *self.lists.entry(path.resource.clone()).or_default() += 1;
                 (self.version, all)
             }
             Some(token) => {

@@ -138,7 +138,7 @@ impl Watching {
             return None;
         };
         self.seen = change.version;
-        Some(json!({"type": change.kind, "object": change.object}))
+        Some(json!({"type": change.kind, "object": self.path.shown(&change.object)}))
     }
 
     fn bookmark(&mut self) -> Value {
