@@ -1,8 +1,6 @@
 //! A bare loop: one worker without a runtime. It looks, works, and sleeps until an interrupt or a
 //! time.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next};

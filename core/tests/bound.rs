@@ -1,6 +1,4 @@
 //! A limit on the keys of a growable queue, chosen at run time.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::Duration;
 

@@ -1,11 +1,5 @@
 //! What a runtime and a firmware rely on: a queue in a `static`, a clock that is read only when it
 //! matters, and keys whose code panics.
-#![cfg(feature = "alloc")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -16,16 +10,13 @@ use std::sync::Mutex;
 use std::task::Waker;
 use std::time::Duration;
 
-use lock::Single;
+use crate::common::lock::Single;
 use requeue_core::binding::*;
 use requeue_core::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_core::metrics::{Metrics, NoMetrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Action, Added, Finished, Instant, Rejected};
-
-#[path = "common/lock.rs"]
-mod lock;
 
 /// A lock that can be in a `static`.
 struct Locked<T>(Mutex<T>);

@@ -1,6 +1,4 @@
 //! What a failure is, and which are the last.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::cell::Cell;
 use std::error::Error;
@@ -11,10 +9,7 @@ use std::time::Duration;
 
 use requeue_core::{Action, Failure, RunContext, RunEvent, Workers};
 
-use idle::Idle;
-
-#[path = "common/idle.rs"]
-mod idle;
+use crate::common::idle::Idle;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

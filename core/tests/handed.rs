@@ -1,22 +1,15 @@
 //! Guards and batches, as a worker uses them.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::Duration;
 
-use clock::Hand;
-use lock::Single;
+use crate::common::clock::Hand;
+use crate::common::lock::Single;
 use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, default_item_based};
 use requeue_core::metrics::Timed;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Batch, Finished, Guard, Instant, Workers};
-
-#[path = "common/clock.rs"]
-mod clock;
-#[path = "common/lock.rs"]
-mod lock;
 
 struct Handed;
 

@@ -1,8 +1,5 @@
 //! Keys that may not run for a while.
 
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Wake};

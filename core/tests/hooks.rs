@@ -1,6 +1,4 @@
 //! Hooks that panic: each is contained.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::panic::resume_unwind;
 use std::sync::Mutex;
@@ -8,10 +6,7 @@ use std::thread;
 
 use requeue_core::{Action, Failure, RunContext, RunEvent, Workers};
 
-use idle::Idle;
-
-#[path = "common/idle.rs"]
-mod idle;
+use crate::common::idle::Idle;
 
 /// Panics without a message on the screen, with a payload whose `Drop` panics.
 fn fail() {

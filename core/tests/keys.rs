@@ -1,22 +1,16 @@
 //! How keys get in, through a handle that hides the queue, and how they are looked up by a borrowed
 //! form.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::Duration;
 
-use clock::Hand;
-use lock::Single;
+use crate::common::clock::Hand;
+use crate::common::lock::Single;
 use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, KeyedLimiter, default_item_based};
 use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{AddOptions, Added, Finished, Instant, Merge, Producer, Rejected};
-
-#[path = "common/clock.rs"]
-mod clock;
-#[path = "common/lock.rs"]
-mod lock;
 
 struct Names;
 

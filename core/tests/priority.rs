@@ -1,8 +1,5 @@
 //! The rules of priority levels, on both storages.
 
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::time::Duration;
 
 use requeue_core::binding::*;

@@ -1,11 +1,5 @@
 //! The sleepers' protocol: which getter is woken, and which one owns the timer. The getters are
 //! driven by hand.
-#![cfg(feature = "alloc")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
 //! The failure records of a growable queue: keys that are held for their failures alone.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::Duration;
 

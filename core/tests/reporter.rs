@@ -1,7 +1,5 @@
 //! Metrics that are chosen as a value: a [`Reporter`] reports what the metrics in its place would
 //! receive.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

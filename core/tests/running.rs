@@ -1,6 +1,4 @@
 //! The ages of the active keys, as the metrics receive them: compared with a scan of all runs.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! Leftovers that are saved and read again.
-#![cfg(feature = "serde")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! The default hasher cannot be predicted: not even from another process of the same program whose
 //! addresses are the same.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::env;
 use std::hash::BuildHasher;
@@ -26,7 +24,7 @@ fn two_processes_hash_differently_without_address_randomisation() {
 /// Runs this test again, with fixed addresses if the system has a command for that.
 fn hash_of_a_process() -> String {
     let this = env::current_exe().unwrap();
-    let name = "two_processes_hash_differently_without_address_randomisation";
+    let name = "seeds::two_processes_hash_differently_without_address_randomisation";
     let fixed = Command::new("setarch").args(["-R", "true"]).status();
     let mut process = if fixed.is_ok_and(|status| status.success()) {
         let mut setarch = Command::new("setarch");

@@ -1,6 +1,4 @@
 //! A walk over all keys while others work.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -98,7 +96,7 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
         assert_eq!(more, left >= 32);
         assert_eq!(seen, if more { 32 } else { left + 1 });
     }
-    assert_eq!(queue.stats().delayed, KEYS.into());
+    assert_eq!(queue.stats().delayed, usize::from(KEYS));
 }
 
 fn only_entry<S: Storage, M: requeue_core::metrics::Metrics>(

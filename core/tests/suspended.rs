@@ -1,8 +1,5 @@
 //! Keys that wait for an event.
 
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::time::Duration;
 
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};

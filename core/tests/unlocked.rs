@@ -1,5 +1,4 @@
 //! Which foreign code runs while the lock is held, and which does not.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,11 +1,5 @@
 //! Calls that wait for something other than a key, driven by hand: which wake is reported, and when
 //! none is.
-#![cfg(feature = "alloc")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
 
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Why a key does not run, where the suite does not look: many groups, two rates, words.
 
-#![cfg(feature = "alloc")]
-
 use core::time::Duration;
 
 use requeue_core::limiter::{NoLimit, default_item_based};

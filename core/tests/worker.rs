@@ -1,6 +1,4 @@
 //! When a worker of a `run` takes a key, waits and ends.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::cell::Cell;
 use std::time::Duration;

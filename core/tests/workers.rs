@@ -1,6 +1,4 @@
 //! How workers judge the result of a run, and which hooks they call.
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::cell::Cell;
 use std::sync::Mutex;

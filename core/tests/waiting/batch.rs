@@ -2,7 +2,7 @@
 
 use requeue_core::binding::*;
 
-use crate::call::{Call, Key, Keys, add, queue, sleeping};
+use crate::waiting::call::{Call, Key, Keys, add, queue, sleeping};
 
 #[test]
 fn a_batch_is_taken_without_waiting() {

@@ -14,8 +14,8 @@ use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
-use crate::clock::Hand;
-use crate::lock::Single;
+use crate::common::clock::Hand;
+use crate::common::lock::Single;
 
 /// A key that panics when it is hashed, if it is 13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use requeue_core::binding::*;
 use requeue_core::{Action, Drained};
 
-use crate::call::{Call, Keys, add};
+use crate::waiting::call::{Call, Keys, add};
 
 with_both_lists! {
     calls_that_wait_for_the_drain_are_not_woken_by_adds

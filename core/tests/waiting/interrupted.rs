@@ -13,8 +13,8 @@ use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
-use crate::call::{Bell, Key};
-use crate::clock::Hand;
+use crate::common::clock::Hand;
+use crate::waiting::call::{Bell, Key};
 
 /// A lock after whose next release something happens.
 struct Interrupted<T> {

@@ -5,7 +5,7 @@ use std::task::Waker;
 use requeue_core::binding::*;
 use requeue_core::{Action, Guard};
 
-use crate::call::{Call, Key, Keys, add, queue, sleeping};
+use crate::waiting::call::{Call, Key, Keys, add, queue, sleeping};
 
 with_both_lists! {
     the_next_key_is_taken_in_the_look_that_ends_the_run

@@ -10,8 +10,8 @@ use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
-use crate::call::{Call, Keys, add, add_after, queue, sleeping};
-use crate::clock::Hand;
+use crate::common::clock::Hand;
+use crate::waiting::call::{Call, Keys, add, add_after, queue, sleeping};
 
 #[test]
 fn a_call_without_a_place_gets_an_error_and_changes_nothing() {

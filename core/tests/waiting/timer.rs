@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use requeue_core::Instant;
 use requeue_core::binding::*;
 
-use crate::clock::Hand;
+use crate::common::clock::Hand;
 
 impl Timer for Hand {
     type Alarm = Ring;

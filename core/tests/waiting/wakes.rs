@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use requeue_core::binding::*;
 use requeue_core::{Instant, WaitError};
 
-use crate::call::{Bell, Call, Key, Keys, add, add_after, sleeping};
+use crate::waiting::call::{Bell, Call, Key, Keys, add, add_after, sleeping};
 
 with_both_lists! {
     an_add_wakes_the_call_that_has_waited_longest

@@ -1,8 +1,5 @@
 //! Groups: whose turn it is, and what their limits do.
 
-#![cfg(feature = "alloc")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use core::time::Duration;
 
 use requeue_core::binding::{Adding, Getter, Next, Wake, Work};

@@ -1,24 +1,14 @@
 //! Calls that wait: which of them is woken, and what is left of one that ends early. Wakes are
 //! counted by wakers that do nothing else.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-
-#[path = "../common/clock.rs"]
-mod clock;
-#[path = "../common/lock.rs"]
-mod lock;
 
 /// Tests each rule with a list of fixed length, and with one that grows.
 macro_rules! with_both_lists {
     ($($rule:ident)+) => {$(
         #[test]
         fn $rule() {
-            rules::$rule(&crate::call::queue::<FixedWaitList<3>>());
+            rules::$rule(&crate::waiting::call::queue::<FixedWaitList<3>>());
             #[cfg(feature = "alloc")]
-            rules::$rule(&crate::call::queue::<GrowableWaitList>());
+            rules::$rule(&crate::waiting::call::queue::<GrowableWaitList>());
         }
     )+};
 }
