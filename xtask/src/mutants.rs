@@ -1,4 +1,5 @@
-//! Breaks `core` in every small way that cargo-mutants knows, and sees whether a test notices.
+//! Breaks core and the adapters in every small way that cargo-mutants knows, and sees whether a test
+//! notices.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,6 +9,14 @@ use crate::invocation::Invocation;
 use crate::toolchain;
 use crate::workspace::Workspace;
 
+/// The packages that are broken.
+const BROKEN: [&str; 4] = [
+    "requeue-core",
+    "requeue-std",
+    "requeue-tokio",
+    "requeue-embassy",
+];
+
 /// Some tests of these packages, and how long they may take.
 struct Pass {
     packages: &'static [&'static str],
@@ -16,7 +25,8 @@ struct Pass {
 }
 
 /// Who is asked, in this order, about what got past those before: the tests that are built in a
-/// second; random bytes, which stop at the first failure and shrink nothing; everything else.
+/// second; interrupts and random bytes, which stop at the first failure and shrink nothing;
+/// everything else.
 const PASSES: [Pass; 4] = [
     Pass {
         packages: &["requeue-core"],
@@ -24,29 +34,31 @@ const PASSES: [Pass; 4] = [
         seconds: "25",
     },
     Pass {
-        packages: &["requeue-fuzz"],
+        packages: &["requeue-interrupts", "requeue-fuzz"],
         tests: "--tests",
-        seconds: "60",
+        seconds: "120",
     },
     Pass {
         packages: &[
+            "requeue-std",
+            "requeue-tokio",
+            "requeue-embassy",
             "requeue-proptest",
             "requeue-proptest-tests",
             "requeue-replay",
-            "requeue-std",
-            "requeue-tokio",
         ],
         tests: "--lib --tests",
         seconds: "240",
     },
     Pass {
-        packages: &["requeue-core"],
+        packages: &BROKEN,
         tests: "--doc",
         seconds: "120",
     },
 ];
 
-/// `[FILE…]`; without one, all of `core/src`. What is left out stands in `.cargo/mutants.toml`.
+/// `[FILE…]`; without one, all of core and of the adapters. What is left out stands in
+/// `.cargo/mutants.toml`.
 ///
 /// # Errors
 ///
@@ -59,8 +71,10 @@ pub(crate) fn run(files: &[String]) -> Result<bool, String> {
     for file in files {
         refuse_without_mutants(file, &workspace)?;
     }
+    let breaks_core = files.is_empty() || files.iter().any(|file| file.starts_with("core/"));
     let mut missed: Option<BTreeSet<String>> = None;
-    for pass in &PASSES {
+    // Core's own tests cannot see an adapter.
+    for pass in PASSES.iter().skip(usize::from(!breaks_core)) {
         let found = pass.run(missed.is_some(), files, &workspace)?;
         // A later pass is asked again about what never ended in an earlier one.
         missed = Some(match missed {
@@ -78,12 +92,18 @@ pub(crate) fn run(files: &[String]) -> Result<bool, String> {
 
 /// A name that matches no source would pass, because nothing is missed where nothing is broken.
 fn refuse_without_mutants(file: &str, workspace: &Workspace) -> Result<(), String> {
-    let list = ["mutants", "--list", "--package", "requeue-core", "--file"];
-    match toolchain::answer(Command::new("cargo").args(list).arg(file), &workspace.root) {
+    let mut list = Command::new("cargo");
+    list.args(["mutants", "--list", "--file", file])
+        .args(broken());
+    match toolchain::answer(&mut list, &workspace.root) {
         Ok(listed) if listed.trim().is_empty() => Err(format!("nothing to break in `{file}`")),
         Ok(_) => Ok(()),
         Err(stop) => Err(format!("{stop:?}")),
     }
+}
+
+fn broken() -> impl Iterator<Item = &'static str> {
+    BROKEN.into_iter().flat_map(|name| ["--package", name])
 }
 
 impl Pass {
@@ -98,7 +118,8 @@ impl Pass {
         let packages = self.packages.iter();
         let packages = packages.flat_map(|name| ["--test-package", name]);
         let files = files.iter().flat_map(|file| ["--file", file]);
-        let status = Invocation::new("cargo mutants --package requeue-core --jobs 1")
+        let status = Invocation::new("cargo mutants --jobs 1")
+            .args(broken())
             .args(packages)
             .args(["--timeout", self.seconds])
             .args(["--output".to_owned(), output.display().to_string()])
