@@ -1,5 +1,4 @@
 //! Batches that are longer than a critical section: other calls come in between.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use requeue_embassy::Finished;
 use requeue_embassy::binding::{AsShared, KEYS_PER_LOCK};

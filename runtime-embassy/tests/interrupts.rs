@@ -1,8 +1,6 @@
 //! Keys that are added from elsewhere at any moment: threads stand in for interrupts, which a
 //! critical section keeps out as it keeps out a thread.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

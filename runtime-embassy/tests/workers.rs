@@ -1,11 +1,5 @@
 //! What `run` does with the result of a run, and when it is dropped.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Batches that are longer than the lock is held: other calls come in between.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::thread;
 

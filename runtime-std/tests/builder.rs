@@ -1,7 +1,5 @@
 //! A program's struct that holds a queue stays as it is, whatever is chosen.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

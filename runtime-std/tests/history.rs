@@ -5,12 +5,6 @@
 //! so that a lost wake is not made good by one: then the history never ends.
 //! `REQUEUE_SOAK` multiplies the number of histories.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,10 +1,5 @@
 //! Threads that wait, on a clock that the test moves. No test sleeps: a test waits until the queue
 //! says how many threads are asleep.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
 
 mod backoff;
 mod ends;

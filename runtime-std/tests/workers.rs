@@ -1,8 +1,6 @@
 //! What `run` says of failures, and what it tells a reconciler. Failed keys are retried at once, so
 //! that no test waits.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::time::Duration;

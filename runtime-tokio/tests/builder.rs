@@ -1,11 +1,5 @@
 //! A program's struct that holds a queue stays as it is, whatever is chosen.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests spawn the tasks of a program"
-)]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,11 +1,5 @@
 //! Workers of a queue with groups: a group at its limit leaves them to the others.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests spawn the tasks of a program"
-)]
-
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -3,12 +3,6 @@
 //!
 //! Every choice follows from a seed; on one thread with a paused clock so does the whole run.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-
 mod world;
 
 use std::sync::atomic::Ordering;

@@ -1,7 +1,5 @@
 //! Hooks that panic, of which each is contained, and those that decide.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 

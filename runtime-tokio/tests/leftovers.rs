@@ -1,8 +1,6 @@
 //! What a drain with a deadline leaves, and when it ends. The clock jumps to the next deadline when
 //! all wait.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::time::Duration;
 
 use requeue_tokio::limiter::NoLimit;

@@ -1,15 +1,5 @@
 //! The figures of a queue, as a recorder of the `metrics` facade receives them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests spawn the tasks of a program"
-)]
-
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,16 +1,6 @@
 //! Tasks that wait, on Tokio's clock, which stands still until the test or the runtime moves it.
 //! The twin of requeue-std's `threads`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests spawn the tasks of a program"
-)]
-
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;

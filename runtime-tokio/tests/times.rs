@@ -1,7 +1,5 @@
 //! When keys run: holds, rates and bursts. The clock jumps to the next deadline when all wait.
 
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

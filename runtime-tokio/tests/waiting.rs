@@ -1,12 +1,6 @@
 //! Which calls are woken, in which order, and what becomes of a future that is dropped: each is
 //! polled by hand, on a clock that stands still.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,15 +1,5 @@
 //! Workers: tasks that work on keys, on a clock that jumps to the next deadline when all wait.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that panics has failed"
-)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests spawn the tasks of a program"
-)]
-
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};

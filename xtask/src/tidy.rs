@@ -105,6 +105,20 @@ fn check_package(package: &Package, root: &Path, found: &mut Vec<Breach>) -> io:
             report(library, "no #![forbid(unsafe_code)]".to_owned());
         }
     }
+    let tests = package.manifest.with_file_name("tests");
+    if let Ok(parts) = fs::read_to_string(tests.join("main.rs")) {
+        for path in files(&tests, "rs")?
+            .iter()
+            .filter(|path| path.parent() == Some(&tests))
+        {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let is_named = parts.contains(&format!("mod {name};"))
+                || manifest.contains(&format!("[[test]]\nname = \"{name}\""));
+            if !is_named {
+                report(path, "no program of tests contains it".to_owned());
+            }
+        }
+    }
     let (from, dependencies) = (&package.name, package.dependencies.iter());
     for to in dependencies.filter(|d| !d.only_for_tests).map(|d| &d.name) {
         if !arrow_points_down(from, to) {

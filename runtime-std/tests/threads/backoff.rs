@@ -7,7 +7,7 @@ use std::time::Duration;
 use requeue_std::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_std::{ManualClock, QueueClock, Stop, backoff_until};
 
-use crate::{SECOND, unpark_this_thread};
+use super::{SECOND, unpark_this_thread};
 
 #[test]
 fn backoff_until_runs_at_the_times_of_its_backoff() {

@@ -4,7 +4,7 @@ use std::thread;
 
 use requeue_std::{Action, Finished};
 
-use crate::{Keys, SECOND, queue};
+use super::{Keys, SECOND, queue};
 
 #[test]
 fn a_guard_ends_its_run_only_once() {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use requeue_std::{Action, Workers};
 
-use crate::queue;
+use super::queue;
 
 /// So that no key is lost silently.
 #[test]

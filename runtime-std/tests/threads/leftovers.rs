@@ -12,7 +12,7 @@ use requeue_std::{Action, ManualClock, WorkQueue, Workers};
 use requeue_std::{Instant, Policy, Queue};
 use requeue_test_tools::in_time;
 
-use crate::SECOND;
+use super::SECOND;
 
 /// Runs with one worker. The first run shuts the queue down, and then the clock moves so far, while
 /// the worker waits. Returns what is left, in its order.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use requeue_std::{Action, Drained, ManualClock, WorkQueue};
 
-use crate::until_asleep;
+use super::until_asleep;
 
 /// A key whose clone or drop panics when its thread says so.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -11,7 +11,7 @@ use requeue_std::limiter::{Exponential, NoLimit};
 use requeue_std::{Action, Concurrency, ManualClock, RunContext, WorkQueue, Workers};
 use requeue_test_tools::in_time;
 
-use crate::{SECOND, queue, until_asleep};
+use super::{SECOND, queue, until_asleep};
 
 #[test]
 fn run_retries_gives_up_and_survives_panics() {

@@ -10,7 +10,7 @@ use requeue_test_tools::in_time;
 /// A drain that has not ended in time.
 const LATE: Result<Drained, WaitError> = Err(WaitError::TimedOut);
 
-use crate::{Keys, SECOND, queue, unpark_this_thread, until_asleep};
+use super::{Keys, SECOND, queue, unpark_this_thread, until_asleep};
 
 #[test]
 fn a_sleeping_thread_gets_what_another_adds() {
