@@ -162,41 +162,6 @@ impl From<()> for Action {
     }
 }
 
-/// How many times a key that fails is retried.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::Retries;
-///
-/// let twice = Retries::at_most(2);
-/// assert!(twice.allow(0) && twice.allow(1));
-/// assert!(!twice.allow(2), "it has failed three times");
-/// assert!(Retries::UNLIMITED.allow(u32::MAX));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Retries(Option<u32>);
-
-impl Retries {
-    /// A key is retried until it succeeds.
-    pub const UNLIMITED: Self = Self(None);
-
-    /// Allows `retries` more runs after the first failure of a key.
-    pub const fn at_most(retries: u32) -> Self {
-        Self(Some(retries))
-    }
-
-    /// Returns whether a key that has failed is retried, if it had failed `failures` times before.
-    /// Otherwise it is given up.
-    pub const fn allow(self, failures: u32) -> bool {
-        match self.0 {
-            Some(retries) => failures < retries,
-            None => true,
-        }
-    }
-}
-
 /// What is known about a run when it begins.
 ///
 /// # Examples

@@ -4,31 +4,27 @@
 //! one source, and pause as Kubernetes' loops do. The time is an argument and the pauses are
 //! results, so only the loop waits.
 
-mod attempts;
+mod delays;
 mod jitter;
-mod manager;
 pub(crate) mod until;
 
 use core::time::Duration;
 
 use crate::time::{duration_from_nanos, nanos};
 
-#[doc(no_inline)]
-pub use attempts::{Attempt, Attempts};
 pub use jitter::{jitter, no_jitter};
-pub use manager::{BackoffManager, DelayWithReset, ExponentialBackoffManager};
 pub use until::BackoffUntil;
 
 /// The pauses of a loop: a duration that grows by a factor, up to a cap, for a number of steps.
 ///
 /// apimachinery's `wait.Backoff`: [`step`](Backoff::step) returns the next pause, and changes the
-/// value to the backoff of the pauses after it. So a copy is what apimachinery calls a `DelayFunc`.
+/// value to the backoff of the pauses after it. [`delay_func`](Backoff::delay_func) makes a closure of it.
 ///
 /// | to | use |
 /// |---|---|
 /// | compute pauses by hand | [`Backoff::step`] |
-/// | start over after a while | [`Backoff::delay_with_reset`], [`ExponentialBackoffManager`] |
-/// | retry a call until it succeeds | [`Backoff::attempts`] |
+/// | start over after a while | [`Backoff::delay_with_reset`], [`Backoff::delay_with_idle_reset`] |
+/// | retry a call until it succeeds | [`Backoff::retry_delay`] |
 /// | run something for ever, with pauses | [`BackoffUntil`] |
 ///
 /// The arithmetic is apimachinery's, in `f64`, truncated to whole nanoseconds. It saturates if the
@@ -110,27 +106,52 @@ impl Backoff {
         }
     }
 
-    /// Returns the calls and pauses of a retry loop: `wait.ExponentialBackoff`. O(1).
+    /// Returns the pause of a retry loop whose call has failed, or `None` if that was the last call:
+    /// `wait.ExponentialBackoff`. Costs as [`step`](Self::step).
+    ///
+    /// There are at most [`steps`](Self::steps) calls, the first of them at once. A backoff that
+    /// hits its cap has no steps left, so it ends the loop early, but only after a last pause: like
+    /// apimachinery, the loop waits there and then does not call.
     ///
     /// # Examples
     ///
-    /// See [`Attempts`].
-    pub const fn attempts(self) -> Attempts {
-        Attempts::new(self)
-    }
-
-    /// Returns the pauses of this backoff, which start over after each `reset_interval`, counted
-    /// from `now`: `Backoff.DelayWithReset`. O(1).
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::backoff::{Backoff, no_jitter};
     ///
-    /// # Examples
+    /// /// Calls until `call` succeeds. Only `sleep` depends on the runtime.
+    /// fn retry(
+    ///     mut backoff: Backoff,
+    ///     mut call: impl FnMut() -> bool,
+    ///     mut sleep: impl FnMut(Duration),
+    /// ) -> Result<(), &'static str> {
+    ///     while backoff.steps > 0 {
+    ///         if call() {
+    ///             return Ok(());
+    ///         }
+    ///         if let Some(pause) = backoff.retry_delay(&mut no_jitter) {
+    ///             sleep(pause);
+    ///         }
+    ///     }
+    ///     Err("timed out")
+    /// }
     ///
-    /// See [`DelayWithReset`].
-    pub const fn delay_with_reset(
-        self,
-        reset_interval: Duration,
-        now: crate::Instant,
-    ) -> DelayWithReset {
-        DelayWithReset::new(self, reset_interval, now)
+    /// let ten = Duration::from_millis(10);
+    /// let backoff = Backoff { duration: ten, factor: 2.0, steps: 4, ..Backoff::default() };
+    /// let mut slept = vec![];
+    /// let result = retry(backoff, || false, |pause| slept.push(pause.as_millis()));
+    /// assert_eq!(slept, [10, 20, 40]);
+    /// assert!(result.is_err());
+    /// ```
+    #[doc(alias = "ExponentialBackoff")]
+    #[must_use = "the backoff has moved on: this pause is not returned again"]
+    pub fn retry_delay<R: FnMut() -> u64 + ?Sized>(&mut self, rng: &mut R) -> Option<Duration> {
+        if self.steps <= 1 {
+            // After the last call there is nothing left to wait for.
+            self.steps = 0;
+            return None;
+        }
+        Some(self.step(rng))
     }
 
     /// Computes the next duration.
@@ -151,6 +172,8 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use std::vec;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -296,5 +319,48 @@ mod tests {
             };
             assert_eq!(backoff.step(&mut rng), SECOND);
         }
+    }
+
+    /// The pauses between the calls of a retry loop, in seconds, and how many calls there are.
+    fn retries(mut backoff: Backoff) -> (std::vec::Vec<u64>, u32) {
+        let (mut pauses, mut calls) = (std::vec::Vec::new(), 0);
+        while backoff.steps > 0 {
+            calls += 1;
+            pauses.extend(
+                backoff
+                    .retry_delay(&mut no_jitter)
+                    .map(|pause| pause.as_secs()),
+            );
+        }
+        assert_eq!(backoff.retry_delay(&mut no_jitter), None);
+        (pauses, calls)
+    }
+
+    #[test]
+    fn there_are_as_many_calls_as_steps() {
+        let backoff = Backoff {
+            duration: SECOND,
+            factor: 2.0,
+            steps: 3,
+            ..Backoff::default()
+        };
+        assert_eq!(retries(backoff), (vec![1, 2], 3));
+        assert_eq!(
+            retries(Backoff {
+                steps: 0,
+                ..backoff
+            }),
+            (vec![], 0)
+        );
+        let capped = Backoff {
+            cap: 3 * SECOND,
+            steps: 9,
+            ..backoff
+        };
+        assert_eq!(
+            retries(capped),
+            (vec![1, 2], 2),
+            "a pause without a call after it"
+        );
     }
 }

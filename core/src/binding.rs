@@ -14,18 +14,25 @@
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
+pub use crate::aging::Ages;
 pub use crate::backoff::until::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
 pub use crate::builder::{Bare, ClientGo, Runtime};
 pub use crate::guard::Guard;
+pub use crate::id::Index;
+pub use crate::metrics::Timestamps;
+#[cfg(feature = "alloc")]
+pub use crate::metrics::reporter::Reporter;
 pub use crate::outcome::{Drain, Next, Wake};
 pub use crate::policy::{SetPolicy, Suspends};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
 pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
 pub use crate::steps::KEYS_PER_LOCK;
+#[cfg(feature = "alloc")]
+pub use crate::store::growable::RandomState;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
 #[doc(hidden)]

@@ -14,7 +14,7 @@ use crate::limiter::{
 #[cfg(feature = "metrics")]
 use crate::metrics::NamedMetrics;
 use crate::metrics::reporter::Reporter;
-use crate::metrics::{Metrics, NoMetrics, Times};
+use crate::metrics::{Metrics, Times};
 use crate::policy::Policy;
 use crate::priority::{Plain, Priorities};
 use crate::queue::Queue;
@@ -67,7 +67,7 @@ use crate::store::growable::{Growable, RandomState};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<K, P = Plain, L = ClientGo, R = Bare, M = NoMetrics>
+pub struct Builder<K, P = Plain, L = ClientGo, R = Bare, M = ()>
 where
     R: Runtime<M>,
     M: Metrics,
@@ -110,7 +110,7 @@ pub struct Bare;
 /// use core::hash::Hash;
 /// use requeue_core::binding::{Queue, Runtime};
 /// use requeue_core::limiter::RateLimiter;
-/// use requeue_core::metrics::Reporter;
+/// use requeue_core::binding::Reporter;
 /// use requeue_core::priority::Priorities;
 /// use requeue_core::storage::Storage;
 /// use requeue_core::Builder;
@@ -226,7 +226,7 @@ impl<K: Eq + Hash> Queue<K, Plain, DefaultController, Growable> {
     /// queue.at(Instant::EPOCH).add("node-7").unwrap();
     /// ```
     pub fn builder() -> Builder<K> {
-        Builder::with_metrics(NoMetrics)
+        Builder::with_metrics(())
     }
 }
 
@@ -525,7 +525,7 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// # use core::hash::Hash;
     /// # use requeue_core::binding::{ClientGo, Queue, Runtime};
     /// # use requeue_core::limiter::RateLimiter;
-    /// # use requeue_core::metrics::Reporter;
+    /// # use requeue_core::binding::Reporter;
     /// # use requeue_core::priority::{Plain, Priorities};
     /// # use requeue_core::storage::Storage;
     /// # use requeue_core::Builder;

@@ -913,7 +913,7 @@ macro_rules! queue_face {
         /// [`Aging`](requeue_core::priority::Aging) has an example.
         pub fn age_after(&self, after: impl Into<Option<::core::time::Duration>>)
         where
-            $P: $crate::priority::Ages,
+            $P: $crate::binding::Ages,
         {
             let after = after.into();
             self.as_shared().with(|session| session.age_after(after));

@@ -57,7 +57,6 @@ use crate::{
 ///
 /// ```
 /// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::NoMetrics;
 /// use requeue_core::priority::Groups;
 /// use requeue_core::storage::Fixed;
 /// use requeue_core::{GroupLimits, Instant, Queue};
@@ -67,7 +66,7 @@ use crate::{
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<Sensor, Groups<u8>, NoLimit, Fixed<8>> =
-///     Queue::with_groups(NoLimit, NoMetrics, |sensor: &Sensor| sensor.bus);
+///     Queue::with_groups(NoLimit, (), |sensor: &Sensor| sensor.bus);
 /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
 ///
 /// for (bus, address) in [(1, 40), (1, 41), (2, 40)] {
@@ -88,7 +87,7 @@ use crate::{
 /// use std::fmt::Debug;
 /// use std::hash::Hash;
 /// use requeue_core::limiter::{NoLimit, RateLimiter};
-/// use requeue_core::metrics::{Metrics, NoMetrics};
+/// use requeue_core::metrics::Metrics;
 /// use requeue_core::priority::{Grouped, Groups};
 /// use requeue_core::storage::{Fixed, Storage};
 /// use requeue_core::{Instant, Queue, Sweep};
@@ -122,7 +121,7 @@ use crate::{
 /// }
 ///
 /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+///     Queue::with_groups(NoLimit, (), |key| key.0);
 /// let _ = queue.at(Instant::EPOCH).add_many([("a", 1), ("b", 1), ("b", 2)], |_| {});
 /// assert_eq!((slowest(&queue), count(&queue)), (Some("b"), 2));
 /// ```

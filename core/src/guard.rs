@@ -105,8 +105,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
 
     /// Returns how long the key was ready, or dirty, before it was handed out. Always zero if the
     /// queue's metrics keep no [`Times`](crate::metrics::Times): without metrics it reads no clock
-    /// for this. [`Timed`](crate::metrics::Timed) keeps times and nothing else: with a runtime's
-    /// builder, `report_to(Timed)`.
+    /// for this. [`Times`](crate::metrics::Times) keeps times and nothing else: with a runtime's
+    /// builder, `report_to(Times)`.
     pub fn waited(&self) -> Duration {
         self.waited
     }

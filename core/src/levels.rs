@@ -30,7 +30,7 @@ use crate::priority::{Groups, WithPolicy, WithSuspension};
 /// | [`WithSuspension`] | the same, and keys that wait for events | `WithSuspension<Levels<2>>` |
 ///
 /// Functions that take any queue name what they need: [`Grouped`](crate::priority::Grouped) to call
-/// the methods for groups, [`Ages`](crate::priority::Ages) to call `age_after`, and otherwise this
+/// the methods for groups, [`Ages`](crate::binding::Ages) to call `age_after`, and otherwise this
 /// trait. It is sealed. To call `run` they also need the bound that `run` shows, on threads
 /// `Shared<ThreadHost<K, P, L, S>>: Send + Sync` with both names from `requeue::std::binding`.
 ///

@@ -55,13 +55,13 @@ mod workers;
 /// The order in which a queue serves its keys: [`Priorities`](priority::Priorities), the second
 /// parameter of its type.
 pub mod priority {
-    pub use crate::aging::{Ages, Aging};
+    pub use crate::aging::Aging;
     pub use crate::group::{Grouped, Groups};
     pub use crate::levels::{Levels, Plain, Priorities};
     pub use crate::policy::{WithPolicy, WithSuspension};
 }
 
-pub use action::{Action, IntoAction, Retries, RunContext};
+pub use action::{Action, IntoAction, RunContext};
 #[cfg(feature = "alloc")]
 pub use batch::Batch;
 #[cfg(feature = "alloc")]

@@ -15,8 +15,6 @@ pub(crate) mod running;
 
 #[cfg(feature = "metrics")]
 pub use named::{DURATION_BUCKETS, NamedMetrics};
-#[cfg(feature = "alloc")]
-pub use reporter::Reporter;
 
 /// Receives the metrics of one queue: client-go's seven, under its names, and four more.
 ///
@@ -51,8 +49,8 @@ pub use reporter::Reporter;
 /// assert_eq!(queue.metrics().0, Duration::from_nanos(15));
 /// ```
 pub trait Metrics {
-    /// What is kept for each key: [`Times`], or `()` if no method needs the time. With `()` the
-    /// clock is read for delays only, and all durations are zero.
+    /// [`Times`], or `()` if no method needs the time. With `()` the clock is read for delays only,
+    /// and all durations are zero.
     type Timestamps: Timestamps;
 
     /// Receives the number of keys that are ready or dirty: a gauge.
@@ -128,31 +126,46 @@ pub trait Metrics {
     /// Notes when the key in a slot was added.
     #[doc(hidden)]
     #[inline]
-    fn stamp_added(&mut self, kept: &mut Self::Timestamps, slot: usize, at: Instant) {
+    fn stamp_added(
+        &mut self,
+        kept: &mut <Self::Timestamps as Timestamps>::Kept,
+        slot: usize,
+        at: Instant,
+    ) {
         let _ = slot;
-        kept.stamp_added(at);
+        Self::Timestamps::stamp_added(kept, at);
     }
 
     /// Notes when the run of the key in a slot began.
     #[doc(hidden)]
     #[inline]
-    fn stamp_started(&mut self, kept: &mut Self::Timestamps, slot: usize, at: Instant) {
+    fn stamp_started(
+        &mut self,
+        kept: &mut <Self::Timestamps as Timestamps>::Kept,
+        slot: usize,
+        at: Instant,
+    ) {
         let _ = slot;
-        kept.stamp_started(at);
+        Self::Timestamps::stamp_started(kept, at);
     }
 
     /// How long the key in a slot has waited.
     #[doc(hidden)]
     #[inline]
-    fn waited(&self, kept: &Self::Timestamps, slot: usize, now: Instant) -> Duration {
+    fn waited(
+        &self,
+        kept: &<Self::Timestamps as Timestamps>::Kept,
+        slot: usize,
+        now: Instant,
+    ) -> Duration {
         let _ = slot;
-        kept.waited(now)
+        Self::Timestamps::waited(kept, now)
     }
 
     /// Notes that the run of the key in a slot has ended. Returns when it began.
     #[doc(hidden)]
     #[inline]
-    fn ended(&mut self, kept: &Self::Timestamps, slot: usize) -> Instant {
+    fn ended(&mut self, kept: &<Self::Timestamps as Timestamps>::Kept, slot: usize) -> Instant {
         self.started(kept, slot)
     }
 
@@ -177,126 +190,26 @@ pub trait Metrics {
     /// When the run of the key in a slot began.
     #[doc(hidden)]
     #[inline]
-    fn started(&self, kept: &Self::Timestamps, slot: usize) -> Instant {
+    fn started(&self, kept: &<Self::Timestamps as Timestamps>::Kept, slot: usize) -> Instant {
         let _ = slot;
-        kept.started()
+        Self::Timestamps::started(kept)
     }
 }
 
-/// No metrics: no room, no clock, no code.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::NoMetrics;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
-///
-/// // The default of a queue.
-/// let queue: Queue<u16, Plain, NoLimit, Fixed<8>, NoMetrics> = Queue::new(NoLimit);
-/// assert!(!queue.needs_time());
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct NoMetrics;
-
-impl Metrics for NoMetrics {
+/// No metrics: no room, no clock, no code. The default of a queue.
+impl Metrics for () {
     type Timestamps = ();
 }
 
-/// Metrics that go nowhere, but keep times, so that a [`Guard`](crate::Guard::waited) knows how
-/// long its key has waited.
+/// Keeps for each key when it was added and when its run began.
 ///
-/// # Examples
+/// As [`Metrics::Timestamps`] it is the choice of metrics that need times. As metrics of its own it
+/// reports nothing, but a [`Guard`](crate::Guard::waited) knows how long its key has waited.
 ///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::Timed;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// # Cost
 ///
-/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Timed> =
-///     Queue::with_metrics(NoLimit, Timed);
-/// queue.at(Instant::from_nanos(10)).add("node-7").unwrap();
-/// let work = queue.at(Instant::from_nanos(25)).try_get().unwrap();
-/// assert_eq!(work.waited, Duration::from_nanos(15));
-/// # queue.at(Instant::from_nanos(25)).release(work.ticket);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Timed;
-
-impl Metrics for Timed {
-    type Timestamps = Times;
-}
-
-/// The times that a queue with metrics keeps for a key: [`Times`], or `()` for none. The trait is
-/// sealed.
-///
-/// # Examples
-///
-/// Metrics that only count keep no times, so the clock is not read for them:
-///
-/// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::Metrics;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
-///
-/// struct Counts;
-///
-/// impl Metrics for Counts {
-///     type Timestamps = ();
-/// }
-///
-/// let queue: Queue<u16, Plain, NoLimit, Fixed<8>, Counts> = Queue::with_metrics(NoLimit, Counts);
-/// assert!(!queue.needs_time());
-/// ```
-pub trait Timestamps: Default + sealed::Sealed {
-    /// Whether every operation needs the time.
-    #[doc(hidden)]
-    const NEED_TIME: bool;
-    /// What is kept for all active keys together.
-    #[doc(hidden)]
-    type Running: KeepRunning;
-    /// How long a key has waited since it was added. Zero if that is not kept.
-    #[doc(hidden)]
-    fn waited(&self, now: Instant) -> Duration;
-    #[doc(hidden)]
-    fn stamp_added(&mut self, at: Instant);
-    #[doc(hidden)]
-    fn stamp_started(&mut self, at: Instant);
-    #[doc(hidden)]
-    fn started(&self) -> Instant;
-}
-
-impl Timestamps for () {
-    const NEED_TIME: bool = false;
-    type Running = ();
-
-    #[inline]
-    fn waited(&self, _: Instant) -> Duration {
-        Duration::ZERO
-    }
-
-    fn stamp_added(&mut self, _: Instant) {}
-
-    fn stamp_started(&mut self, _: Instant) {}
-
-    /// Makes every duration zero, because the time from a later instant is zero.
-    fn started(&self) -> Instant {
-        Instant::NEVER
-    }
-}
-
-/// When a key was added and when its run began: 16 bytes per key, and 8 more in `Growable` storage
-/// for its place among the active keys, which takes no room in [`Fixed`](crate::storage::Fixed)
-/// storage.
+/// 16 bytes per key, and 8 more in `Growable` storage for its place among the active keys, which
+/// takes no room in [`Fixed`](crate::storage::Fixed) storage.
 ///
 /// # Examples
 ///
@@ -328,17 +241,83 @@ impl Timestamps for () {
 /// queue.at(at(28)).release(work.ticket);
 /// assert_eq!(queue.metrics().0, Duration::from_secs(3));
 /// ```
+///
+/// Without metrics:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::metrics::Times;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Instant, Queue};
+///
+/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Times> =
+///     Queue::with_metrics(NoLimit, Times);
+/// queue.at(Instant::from_nanos(10)).add("node-7").unwrap();
+/// let work = queue.at(Instant::from_nanos(25)).try_get().unwrap();
+/// assert_eq!(work.waited, Duration::from_nanos(15));
+/// # queue.at(Instant::from_nanos(25)).release(work.ticket);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Times {
+pub struct Times;
+
+impl Metrics for Times {
+    type Timestamps = Self;
+}
+
+/// What a queue keeps of times: [`Times`], or `()` for none. The trait is sealed.
+pub trait Timestamps: sealed::Sealed {
+    /// Whether every operation needs the time.
+    #[doc(hidden)]
+    const NEED_TIME: bool;
+    /// What is kept for each key.
+    #[doc(hidden)]
+    type Kept: Copy + Default;
+    /// What is kept for all active keys together.
+    #[doc(hidden)]
+    type Running: KeepRunning;
+    /// How long a key has waited since it was added. Zero if that is not kept.
+    #[doc(hidden)]
+    fn waited(kept: &Self::Kept, now: Instant) -> Duration;
+    #[doc(hidden)]
+    fn stamp_added(kept: &mut Self::Kept, at: Instant);
+    #[doc(hidden)]
+    fn stamp_started(kept: &mut Self::Kept, at: Instant);
+    #[doc(hidden)]
+    fn started(kept: &Self::Kept) -> Instant;
+}
+
+impl Timestamps for () {
+    const NEED_TIME: bool = false;
+    type Kept = ();
+    type Running = ();
+
+    #[inline]
+    fn waited((): &(), _: Instant) -> Duration {
+        Duration::ZERO
+    }
+
+    fn stamp_added((): &mut (), _: Instant) {}
+
+    fn stamp_started((): &mut (), _: Instant) {}
+
+    /// Makes every duration zero, because the time from a later instant is zero.
+    fn started((): &()) -> Instant {
+        Instant::NEVER
+    }
+}
+
+/// When a key was added, and when its run began.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyTimes {
     added: Instant,
     started: Instant,
 }
 
-impl Timestamps for Times {
-    const NEED_TIME: bool = true;
-    type Running = Running;
-
+impl KeyTimes {
     fn waited(&self, now: Instant) -> Duration {
         now.saturating_since(self.added)
     }
@@ -355,6 +334,31 @@ impl Timestamps for Times {
         self.started
     }
 }
+
+impl Timestamps for Times {
+    const NEED_TIME: bool = true;
+    type Kept = KeyTimes;
+    type Running = Running;
+
+    fn waited(kept: &KeyTimes, now: Instant) -> Duration {
+        kept.waited(now)
+    }
+
+    fn stamp_added(kept: &mut KeyTimes, at: Instant) {
+        kept.stamp_added(at);
+    }
+
+    fn stamp_started(kept: &mut KeyTimes, at: Instant) {
+        kept.stamp_started(at);
+    }
+
+    fn started(kept: &KeyTimes) -> Instant {
+        kept.started()
+    }
+}
+
+/// What the metrics `M` keep for each key.
+pub(crate) type Kept<M> = <<M as Metrics>::Timestamps as Timestamps>::Kept;
 
 mod sealed {
     pub trait Sealed {}

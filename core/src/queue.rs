@@ -5,13 +5,14 @@ use core::num::NonZeroU8;
 
 use crate::Instant;
 use crate::aging::Age;
+use crate::binding::Timestamps;
 use crate::delay::Delays;
 use crate::id::SlotId;
 use crate::levels::{KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
-use crate::metrics::{Metrics, NoMetrics, Timestamps};
+use crate::metrics::{Kept, Metrics};
 use crate::outcome::Added;
 use crate::policy::KeepPolicy;
 use crate::sleepers::Sleepers;
@@ -152,7 +153,7 @@ pub use wait::{Adding, Flush};
 /// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
 /// ```
 #[derive(Debug)]
-pub struct Queue<K, P, L, S, M = NoMetrics>
+pub struct Queue<K, P, L, S, M = ()>
 where
     K: Eq + Hash,
     P: Priorities,
@@ -210,7 +211,7 @@ type Place<K, P, L, S, M> = storage::Place<K, Meta<P, L, S, M>, S>;
 
 pub(crate) type Meta<P, L, S, M> = SlotMeta<
     <L as RateLimiter>::Record,
-    <M as Metrics>::Timestamps,
+    Kept<M>,
     <P as Priorities>::KeyLevels,
     <P as Priorities>::Age,
     <<S as Storage>::Policy<P> as KeepPolicy>::InSlot,

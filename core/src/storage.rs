@@ -8,6 +8,7 @@ use core::hash::BuildHasher;
 use core::hash::Hash;
 
 use crate::delay::Nodes;
+use crate::id::Index;
 use crate::lists::Lists;
 use crate::policy::KeepPolicy;
 #[cfg(feature = "alloc")]
@@ -18,10 +19,9 @@ use crate::store::fixed::{FixedNodes, FixedSlots};
 use crate::store::growable::{GrowableNodes, GrowableRecords, GrowableSlots};
 use crate::store::{Records, Slots};
 
-pub use crate::id::Index;
 pub use crate::store::fixed::Fixed;
 #[cfg(feature = "alloc")]
-pub use crate::store::growable::{Growable, RandomState};
+pub use crate::store::growable::Growable;
 
 /// Where a queue keeps its keys: [`Fixed`] without an allocator, or
 /// `Growable` with one (feature `alloc`).

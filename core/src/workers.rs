@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::action::Retries;
 use crate::failure::Failure;
 
 #[cfg(feature = "std")]
@@ -48,7 +47,7 @@ use trace::{Trace, log_failure};
 #[must_use = "workers do nothing until they are run"]
 pub struct Workers<'w, K, E> {
     count: Concurrency,
-    retries: Retries,
+    max_retries: Option<u32>,
     /// For how long a run may go on.
     timeout: Option<Duration>,
     drain_timeout: Option<Duration>,
@@ -84,7 +83,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
     pub fn new(count: usize) -> Self {
         Self {
             count: Concurrency::new(count.max(1)),
-            retries: Retries::UNLIMITED,
+            max_retries: None,
             timeout: None,
             drain_timeout: None,
             fail: None,
@@ -221,7 +220,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
     /// the fields `key`, `attempt`, `queue_latency`, `reasons` and `outcome`. `queue_latency` is
-    /// empty unless the queue's metrics keep times, as [`Timed`](crate::metrics::Timed) does, and if
+    /// empty unless the queue's metrics keep times, as [`Times`](crate::metrics::Times) does, and if
     /// the key did not wait. `reasons` is empty until your reconciler records it in its current
     /// span. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
     /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
@@ -274,7 +273,7 @@ impl<K, E> fmt::Debug for Workers<'_, K, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workers")
             .field("count", &self.count())
-            .field("retries", &self.retries)
+            .field("max_retries", &self.max_retries)
             .field("timeout", &self.timeout)
             .field("drain_timeout", &self.drain_timeout)
             .finish_non_exhaustive()

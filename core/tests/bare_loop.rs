@@ -5,7 +5,6 @@ use core::time::Duration;
 
 use requeue_core::binding::{Getter, Next};
 use requeue_core::limiter::{NoLimit, RateLimiter};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Groups, Plain, Priorities, WithPolicy};
 use requeue_core::storage::{Fixed, Storage};
 use requeue_core::{Action, Finished, GroupLimits, Instant, Policy, Queue};
@@ -73,7 +72,7 @@ fn it_sleeps_beside_a_ready_key_while_the_queue_is_paused() {
 #[test]
 fn it_sleeps_beside_a_ready_key_whose_group_is_at_its_limit() {
     let mut queue: Queue<Key, Groups<u8>, NoLimit, Fixed<4>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     queue
         .at(at(0))
         .limit_groups(GroupLimits::new().max_active(1));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::common::lock::Single;
 use requeue_core::binding::*;
 use requeue_core::limiter::{Exponential, NoLimit, default_item_based};
-use requeue_core::metrics::{Metrics, NoMetrics, Times};
+use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Action, Added, Finished, Instant, Rejected};
@@ -55,7 +55,7 @@ impl Host for Sensors {
     type Priorities = Plain;
     type Limiter = Exponential;
     type Storage = Fixed<4>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<1>;
     type Clock = Stopped;
     type Lock = Locked<State<Self>>;
@@ -127,7 +127,7 @@ fn work_without_time<M: Metrics>(queue: &Counted<M>) {
 
 #[test]
 fn the_clock_is_not_read_while_nothing_is_delayed() {
-    let queue = with_counting_clock(NoMetrics);
+    let queue = with_counting_clock(());
     work_without_time(&queue);
     assert_eq!(queue.clock().0.get(), 0);
 

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
+use requeue_core::binding::RandomState;
 use requeue_core::binding::{Adding, Getter, Next, Wake, Work};
 use requeue_core::limiter::{NoLimit, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Aging, Groups, Levels, Plain};
-use requeue_core::storage::{Fixed, Growable, RandomState};
+use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{AddOptions, Finished, GroupLimits, Instant, Queue, Rejected, Sweep};
 
 mod odd;
@@ -22,7 +22,7 @@ fn at(millis: u64) -> Instant {
 }
 
 fn queue() -> Shared {
-    Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0)
+    Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| key.0)
 }
 
 fn add(queue: &mut Shared, keys: impl IntoIterator<Item = Key>) {
@@ -258,9 +258,7 @@ fn a_pause_holds_a_group_and_no_other() {
 #[test]
 fn a_group_is_found_by_what_its_name_borrows() {
     let mut queue: Queue<(String, u32), Groups<String>, NoLimit, Growable> =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
-            key.0.clone()
-        });
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| key.0.clone());
     queue.at(NOW).add(("a".to_owned(), 0)).unwrap();
     queue.at(NOW).pause_group("a".to_owned()).unwrap();
     assert!(queue.group("a").unwrap().paused);
@@ -292,7 +290,7 @@ fn a_group_goes_with_its_last_key_unless_it_has_limits_of_its_own() {
 #[test]
 fn levels_come_before_groups() {
     let mut queue: Queue<Key, Groups<u8, Levels<2>, 4>, NoLimit, Fixed<16>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     let urgent = AddOptions {
         priority: Some(1),
         ..AddOptions::new()
@@ -351,7 +349,7 @@ fn every_group_is_seen_once() {
 #[test]
 fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
     let mut queue: Queue<Key, Groups<u8, Aging<Levels<2>>>, NoLimit, Fixed<8>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     queue.at(NOW).age_after(Duration::from_millis(10));
     for group in 0..2 {
         queue.at(NOW).add((group, 0)).unwrap();
@@ -374,7 +372,7 @@ fn a_key_of_a_group_that_has_waited_too_long_comes_before_a_higher_level() {
 #[test]
 fn a_higher_level_with_a_token_does_not_wait_behind_keys_that_are_due() {
     let mut queue: Queue<Key, Groups<u8, Levels<2>>, NoLimit, Fixed<8>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     let rate = GroupLimits::new().rate(4.0, 1);
     queue.at(NOW).limit_group(1, Some(rate)).unwrap();
     let urgent = AddOptions {
@@ -413,7 +411,7 @@ fn shutdown_ends_the_pause_of_a_group_and_begins_none() {
     queue.assert_valid();
 
     let mut full: Queue<Key, Groups<u8, Plain, 1>, NoLimit, Fixed<4>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     full.at(NOW).add((0, 0)).unwrap();
     full.at(NOW).shut_down();
     assert_eq!(full.at(NOW).pause_group(1), Ok(()), "nothing to do");

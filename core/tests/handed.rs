@@ -6,7 +6,7 @@ use crate::common::clock::Hand;
 use crate::common::lock::Single;
 use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, default_item_based};
-use requeue_core::metrics::Timed;
+use requeue_core::metrics::Times;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Batch, Finished, Guard, Instant, Workers};
@@ -18,7 +18,7 @@ impl Host for Handed {
     type Priorities = Plain;
     type Limiter = DefaultItemBased;
     type Storage = Growable;
-    type Metrics = Timed;
+    type Metrics = Times;
     type Waiters = GrowableWaitList;
     type Clock = Hand;
     type Lock = Single<State<Self>>;
@@ -28,7 +28,7 @@ type Keys = Shared<Handed>;
 
 fn queue() -> Keys {
     let limited = Queue::builder().limiter(default_item_based());
-    let state = State::new(limited.report_to(Timed).build(), GrowableWaitList::new());
+    let state = State::new(limited.report_to(Times).build(), GrowableWaitList::new());
     Shared::new(Single::new(state), Hand::default())
 }
 

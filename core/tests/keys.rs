@@ -7,7 +7,6 @@ use crate::common::clock::Hand;
 use crate::common::lock::Single;
 use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, KeyedLimiter, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{AddOptions, Added, Finished, Instant, Merge, Producer, Rejected};
@@ -19,7 +18,7 @@ impl Host for Names {
     type Priorities = Plain;
     type Limiter = DefaultItemBased;
     type Storage = Fixed<2>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<1>;
     type Clock = Hand;
     type Lock = Single<State<Self>>;

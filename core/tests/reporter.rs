@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::*;
 use requeue_core::limiter::{Exponential, default_item_based};
-use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::metrics::{Metrics, Times};
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Instant};
 

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use requeue_core::binding::RandomState;
+use requeue_core::binding::Reporter;
 use requeue_core::binding::Ticket;
 use requeue_core::limiter::{NoLimit, default_item_based};
-use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::{Levels, Plain, Priorities};
-use requeue_core::storage::{Fixed, Growable, RandomState, Storage};
+use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Action, AddOptions, Finished, Instant, Queue};
 
 /// What was last reported: all runs together, and the longest.

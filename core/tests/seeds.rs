@@ -5,7 +5,7 @@ use std::env;
 use std::hash::BuildHasher;
 use std::process::Command;
 
-use requeue_core::storage::RandomState;
+use requeue_core::binding::RandomState;
 
 /// Set in the processes that print a hash and end.
 const PRINT: &str = "REQUEUE_PRINT_A_HASH";

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use requeue_core::binding::RandomState;
+use requeue_core::binding::Reporter;
 use requeue_core::limiter::NoLimit;
-use requeue_core::metrics::{NoMetrics, Reporter, Timed};
+use requeue_core::metrics::Times;
 use requeue_core::priority::Plain;
-use requeue_core::storage::{Fixed, Growable, RandomState, Storage};
+use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Action, Instant, KeyState, Queue, Sweep};
 
 const KEYS: u16 = if cfg!(miri) { 40 } else { 150 };
@@ -71,12 +73,7 @@ fn walks<S: Storage>(mut queue: Keys<S>) {
 #[test]
 fn a_key_that_is_there_all_the_time_is_seen_once() {
     walks::<Fixed<150>>(Queue::new(NoLimit));
-    walks::<Growable>(Queue::from_parts(
-        NoLimit,
-        NoMetrics,
-        RandomState::default(),
-        0,
-    ));
+    walks::<Growable>(Queue::from_parts(NoLimit, (), RandomState::default(), 0));
 }
 
 #[test]
@@ -113,8 +110,8 @@ fn only_entry<S: Storage, M: requeue_core::metrics::Metrics>(
 #[test]
 fn a_run_has_a_beginning_if_the_metrics_keep_times() {
     let at = Instant::from_nanos;
-    let mut timed: Queue<u16, Plain, NoLimit, Fixed<4>, Timed> =
-        Queue::with_metrics(NoLimit, Timed);
+    let mut timed: Queue<u16, Plain, NoLimit, Fixed<4>, Times> =
+        Queue::with_metrics(NoLimit, Times);
     let mut untimed: Keys<Fixed<4>> = Queue::new(NoLimit);
     let _ = (timed.at(at(1)).add(7), untimed.at(at(1)).add(7));
     assert_eq!(only_entry(&mut timed, at(2)).1, None, "it is ready");
@@ -125,7 +122,7 @@ fn a_run_has_a_beginning_if_the_metrics_keep_times() {
     assert_eq!((state.active, since), (true, None));
 
     let mut reported: Queue<u16, Plain, NoLimit, Fixed<4>, Reporter> =
-        Queue::with_metrics(NoLimit, Reporter::new(Timed));
+        Queue::with_metrics(NoLimit, Reporter::new(Times));
     let _ = (reported.at(at(1)).add(7), reported.at(at(3)).try_get());
     assert_eq!(only_entry(&mut reported, at(5)).1, Some(at(3)));
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use requeue_core::Batch;
 use requeue_core::binding::{Clock, FixedWaitList, Host, KEYS_PER_LOCK, Lock, Shared, State};
 use requeue_core::limiter::{DefaultItemBased, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, AddOptions, Instant, Queue};
@@ -95,7 +94,7 @@ impl Host for Inner {
     type Priorities = Plain;
     type Limiter = DefaultItemBased;
     type Storage = Fixed<1000, u16>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<2>;
     type Clock = Stopped;
     type Lock = Watched<State<Self>>;

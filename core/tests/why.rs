@@ -2,10 +2,10 @@
 
 use core::time::Duration;
 
+use requeue_core::binding::RandomState;
 use requeue_core::limiter::{NoLimit, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Groups, Plain, WithPolicy};
-use requeue_core::storage::{Fixed, Growable, RandomState};
+use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, GroupLimits, Instant, Policy, Queue, Why};
 
 const NOW: Instant = Instant::EPOCH;
@@ -21,7 +21,7 @@ type Grouped = Queue<u32, Groups<u32>, NoLimit, Growable>;
 fn of_two_rates_the_one_is_named_that_allows_a_run_later() {
     for (of_queue, of_group) in [(100.0, 10.0), (10.0, 100.0), (10.0, 10.0)] {
         let mut queue: Queue<u32, Groups<u32, WithPolicy>, NoLimit, Fixed<4>> =
-            Queue::with_groups(NoLimit, NoMetrics, |key| key / 10);
+            Queue::with_groups(NoLimit, (), |key| key / 10);
         queue
             .at(NOW)
             .set_policy(Policy::new().run_rate(of_queue, 1));
@@ -51,9 +51,7 @@ const GROUPS: u32 = 40;
 /// A queue in which each group has handed out its only token, and has a ready key.
 fn resting() -> Grouped {
     let mut queue: Grouped =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
-            key / 10
-        });
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| key / 10);
     queue.at(NOW).limit_groups(GroupLimits::new().rate(10.0, 1));
     for group in 0..GROUPS {
         let keys = [group * 10, group * 10 + 1];

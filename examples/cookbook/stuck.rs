@@ -8,14 +8,14 @@
 
 use std::time::Duration;
 
-use requeue::metrics::Timed;
+use requeue::metrics::Times;
 use requeue::std::{ManualClock, WorkQueue};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = ManualClock::new();
-    // `Timed` only keeps times, so that a run has a `since`. Metrics do, too.
+    // `Times` only keeps times, so that a run has a `since`. Metrics do, too.
     let builder = WorkQueue::builder().clock(clock.clone());
-    let queue = builder.report_to(Timed).build();
+    let queue = builder.report_to(Times).build();
     let _ = queue.add_many(["node-1", "node-2"]);
     let _present = queue.get();
     queue.add("node-1")?;

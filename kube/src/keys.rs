@@ -9,7 +9,7 @@ use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 use requeue::binding::ClientGo;
 use requeue::limiter::RateLimiter;
-use requeue::metrics::Reporter;
+use requeue::binding::Reporter;
 use requeue::priority::{Levels, Priorities};
 use requeue::storage::Growable;
 use requeue::tokio::binding::{Shared, TaskHost, Tasks};

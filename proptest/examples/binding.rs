@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{FixedWaitList, Host, Lock, Shared, State, Wait};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Guard, WaitError};
@@ -33,7 +32,7 @@ impl Host for Loop {
     type Priorities = Plain;
     type Limiter = AnyLimiter;
     type Storage = Fixed<8>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<4>;
     type Clock = HandClock;
     type Lock = Single<State<Self>>;
@@ -62,7 +61,7 @@ impl Runtime for Bound {
     const PLACES: Option<usize> = Some(4);
 
     fn new(setup: &Configuration) -> Self {
-        let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
+        let state = State::new(Fixed::build(setup, ()), FixedWaitList::new());
         let queue = Shared::new(Single(RefCell::new(state)), HandClock::new());
         let (queue, calls) = (Rc::new(queue), Futures::new());
         Self { queue, calls }

@@ -2,7 +2,6 @@
 
 use ::std::collections::BTreeSet;
 
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance;
@@ -108,9 +107,9 @@ macro_rules! drawn {
 
 drawn! {
     core_fixed_64_with_wide_numbers: Direct<WithSuspension, Fixed<64, u16>>;
-    core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, NoMetrics>;
-    core_growable_without_metrics: Direct<Plain, Growable, NoMetrics>;
-    core_growable_for_1: Direct<Plain, Growable, NoMetrics, 1>;
+    core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, ()>;
+    core_growable_without_metrics: Direct<Plain, Growable, ()>;
+    core_growable_for_1: Direct<Plain, Growable, (), 1>;
     core_growable_for_3: Direct<Plain, Growable, Figures, 3>;
     core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Growable, Figures, 4>;
     core_growable_for_4_with_aging: Direct<Aged, Growable, Figures, 4>;
@@ -119,12 +118,12 @@ drawn! {
     work_queue_growable: OnWorkQueue<Bare<Plain, Growable>>;
     embassy_3: OnWorkQueue<Embassy<3, WithSuspension>>;
     core_fixed_4_with_levels: Direct<GovernedLevels, Fixed<4>>;
-    core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, NoMetrics>;
+    core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, ()>;
     core_fixed_4_with_groups_and_levels: Direct<Groups<u8, GovernedLevels, 4>, Fixed<4>>;
     core_fixed_4_with_aging: Direct<Aging<GovernedLevels>, Fixed<4>>;
-    core_growable_with_aging_without_metrics: Direct<Aged, Growable, NoMetrics>;
+    core_growable_with_aging_without_metrics: Direct<Aged, Growable, ()>;
     core_fixed_4_with_groups_and_aging: Direct<AgingGroups, Fixed<4>>;
-    core_growable_with_groups_without_metrics: Direct<Grouped, Growable, NoMetrics>;
+    core_growable_with_groups_without_metrics: Direct<Grouped, Growable, ()>;
 }
 
 /// Variants of more than one priority level, on which the rules of priorities are also tried.

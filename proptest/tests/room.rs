@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use requeue_core::binding::Reporter;
 use requeue_core::limiter::{Exponential, default_item_based};
-use requeue_core::metrics::Reporter;
 use requeue_core::priority::{Groups, Plain};
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Added, Finished, GroupLimits, Queue, Rejected};

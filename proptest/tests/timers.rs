@@ -8,11 +8,11 @@ use std::time::Duration;
 use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer};
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{EmbassyClock, ManualClock};
+use requeue_embassy::{ManualClock, QueueClock};
 use requeue_proptest::conformance::timer_contract;
 use requeue_proptest::guarded;
 use requeue_proptest::subject::{HandClock, Sleep};
-use requeue_tokio::TokioClock;
+use requeue_tokio::QueueClock as TokioClock;
 
 #[test]
 fn the_clock_of_tests_keeps_the_contract() {
@@ -32,7 +32,7 @@ fn that_of_tokio_keeps_it() {
 
 #[test]
 fn that_of_embassy_keeps_it() {
-    timer_contract(&EmbassyClock, Duration::ZERO, |by| {
+    timer_contract(&QueueClock, Duration::ZERO, |by| {
         let secs = embassy_time::Duration::from_secs(by.as_secs());
         embassy_time::MockDriver::get().advance(secs);
     });

@@ -20,7 +20,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, Wait};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::WithPolicy;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Drained, Guard, Instant, WaitError};
@@ -129,7 +128,7 @@ impl<P: Plan> Host for ToyHost<P> {
     type Priorities = WithPolicy;
     type Limiter = AnyLimiter;
     type Storage = Fixed<64>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<PLACES>;
     type Clock = Timers<P>;
     type Lock = Exclusive<P, State<Self>>;
@@ -264,7 +263,7 @@ impl<P: Plan> Runtime for Toy<P> {
     const PLACES: Option<usize> = Some(PLACES);
 
     fn new(setup: &Configuration) -> Self {
-        let state = State::new(Fixed::build(setup, NoMetrics), FixedWaitList::new());
+        let state = State::new(Fixed::build(setup, ()), FixedWaitList::new());
         let clock = Timers(HandClock::new(), PhantomData);
         let lock = Exclusive(Mutex::new(state), PhantomData);
         let queue = Shared::<P>::new(lock, clock);

@@ -22,18 +22,18 @@ use crate::sync::Locked;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_embassy::EmbassyClock;
+/// use requeue_embassy::QueueClock;
 ///
-/// let earlier = EmbassyClock.now();
+/// let earlier = QueueClock.now();
 /// // A test on the host moves the time itself; a board need not.
 /// embassy_time::MockDriver::get().advance(embassy_time::Duration::from_secs(3600));
-/// assert_eq!(EmbassyClock.now(), earlier + Duration::from_secs(3600));
+/// assert_eq!(QueueClock.now(), earlier + Duration::from_secs(3600));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct EmbassyClock;
+pub struct QueueClock;
 
-impl EmbassyClock {
+impl QueueClock {
     /// Returns the time at the beginning of the current tick.
     #[inline]
     pub fn now(self) -> Instant {
@@ -46,11 +46,11 @@ impl EmbassyClock {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_embassy::EmbassyClock;
+    /// use requeue_embassy::QueueClock;
     /// use requeue_embassy::Instant;
     ///
     /// let second = embassy_time::Instant::from_secs(1);
-    /// assert_eq!(EmbassyClock::at(second), Instant::EPOCH + Duration::from_secs(1));
+    /// assert_eq!(QueueClock::at(second), Instant::EPOCH + Duration::from_secs(1));
     /// ```
     pub const fn at(instant: embassy_time::Instant) -> Instant {
         instant_of(instant.as_ticks(), TICK_HZ)
@@ -63,24 +63,24 @@ impl EmbassyClock {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_embassy::{EmbassyClock, Instant};
+    /// use requeue_embassy::{QueueClock, Instant};
     ///
     /// let second = Instant::EPOCH + Duration::from_secs(1);
-    /// assert_eq!(EmbassyClock::to_embassy(second), embassy_time::Instant::from_secs(1));
+    /// assert_eq!(QueueClock::to_embassy(second), embassy_time::Instant::from_secs(1));
     /// ```
     pub const fn to_embassy(instant: Instant) -> embassy_time::Instant {
         embassy_time::Instant::from_ticks(ticks_until(instant, TICK_HZ))
     }
 }
 
-impl Clock for EmbassyClock {
+impl Clock for QueueClock {
     #[inline]
     fn now(&self) -> Instant {
         (*self).now()
     }
 }
 
-impl Timer for EmbassyClock {
+impl Timer for QueueClock {
     type Alarm = embassy_time::Timer;
 
     fn set_alarm(&self, mut alarm: Pin<&mut Option<embassy_time::Timer>>, until: Option<Instant>) {
@@ -104,12 +104,11 @@ impl Timer for EmbassyClock {
 /// use core::time::Duration;
 /// use embassy_futures::poll_once;
 /// use requeue_embassy::limiter::{Exponential, default_item_based};
-/// use requeue_embassy::metrics::NoMetrics;
 /// use requeue_embassy::priority::Plain;
 /// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::{ManualClock, Queue, With, WorkQueue};
+/// use requeue_embassy::{ManualClock, Queue, WorkQueue};
 ///
-/// type ByHand<'c> = With<NoMetrics, u8, &'c ManualClock<NoopRawMutex>>;
+/// type ByHand<'c> = ((), u8, &'c ManualClock<NoopRawMutex>);
 /// type Probes<'c> = WorkQueue<NoopRawMutex, u8, 4, Plain, Exponential, 3, ByHand<'c>>;
 ///
 /// let clock = ManualClock::new();

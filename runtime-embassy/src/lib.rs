@@ -17,9 +17,8 @@ mod waiting;
 pub use embassy_sync::blocking_mutex::raw;
 pub use requeue_core::{backoff, limiter, metrics, priority, storage};
 
-pub use clock::{EmbassyClock, ManualAlarm, ManualClock};
-pub use limits::{Limits, RunLimits};
-pub use parts::{Parts, With};
+pub use clock::{ManualClock, QueueClock};
+pub use limits::RunLimits;
 pub use queue::{Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
@@ -27,12 +26,15 @@ pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
     GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected,
-    Retries, RunContext, Scheduled, Stats, WaitError, Why,
+    RunContext, Scheduled, Stats, WaitError, Why,
 };
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
 /// May change in a minor version.
 pub mod binding {
+    pub use crate::clock::ManualAlarm;
+    pub use crate::limits::RunTimeout;
+    pub use crate::parts::Parts;
     pub use crate::queue::EmbassyHost;
     pub use crate::sync::Locked;
     pub use requeue_core::binding::*;

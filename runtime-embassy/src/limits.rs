@@ -2,29 +2,125 @@
 
 use core::time::Duration;
 
+use requeue_core::Instant;
 use requeue_core::binding::{Clock, Timer, timeout_at};
-use requeue_core::{Instant, Retries};
 
-/// What limits the runs of a worker: [`Retries`] alone, or [`RunLimits`] with a timeout. The trait
-/// is sealed.
+/// How often a key that fails is retried, and how long a run may take. By default neither is
+/// limited.
+///
+/// `T` is [`Duration`] once there is a [`timeout`](Self::timeout). Without one there is neither the
+/// code nor the room for it.
 ///
 /// # Examples
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_embassy::{Limits, Retries, RunLimits};
+/// use requeue_embassy::RunLimits;
 ///
-/// fn limits(is_on_battery: bool) -> impl Limits {
-///     let retries = Retries::at_most(if is_on_battery { 1 } else { 5 });
-///     RunLimits::timeout(Duration::from_secs(2)).retries(retries)
-/// }
-/// # let _ = limits(true);
+/// const RETRIES: RunLimits = RunLimits::new().max_retries(5);
+/// const LIMITS: RunLimits<Duration> = RETRIES.timeout(Duration::from_secs(2));
+/// # let _ = LIMITS;
 /// ```
-pub trait Limits: sealed::Sealed {
-    /// How often a key that fails is retried.
-    #[doc(hidden)]
-    fn allowed(&self) -> Retries;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct RunLimits<T = ()> {
+    /// `None` if a key is retried until it succeeds.
+    max_retries: Option<u32>,
+    pub(crate) timeout: T,
+}
 
+impl RunLimits {
+    /// Creates limits that allow everything: a key is retried until it succeeds, however long its
+    /// runs take.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_embassy::RunLimits;
+    ///
+    /// assert_eq!(RunLimits::new(), RunLimits::default());
+    /// assert_ne!(RunLimits::new(), RunLimits::new().max_retries(1));
+    /// ```
+    pub const fn new() -> Self {
+        Self {
+            max_retries: None,
+            timeout: (),
+        }
+    }
+
+    /// Limits how long a run may take.
+    ///
+    /// When a run takes longer its future is dropped, at its next `await`, and the run has failed.
+    /// A result that is there when the task is polled counts, however late it is.
+    ///
+    /// # Examples
+    ///
+    /// A run that waits for a sensor that is silent fails after two seconds:
+    ///
+    /// ```
+    /// use core::future::pending;
+    /// use core::pin::pin;
+    /// use core::time::Duration;
+    /// use embassy_futures::poll_once;
+    /// use requeue_embassy::limiter::default_item_based;
+    /// use requeue_embassy::priority::Plain;
+    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue_embassy::{Action, Failure, ManualClock, Queue, RunLimits, WorkQueue};
+    ///
+    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
+    /// let queue: WorkQueue<NoopRawMutex, u16, 8, Plain, _, 3, ((), u8, _)> =
+    ///     WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
+    /// let _ = queue.add(17);
+    ///
+    /// let mut too_late = Vec::new();
+    /// {
+    ///     let read = async |_: &u16, _| pending::<Result<Action, &str>>().await;
+    ///     let limits = RunLimits::new().timeout(Duration::from_secs(2));
+    ///     let note = |sensor: &u16, failure: &Failure<_>, _| {
+    ///         too_late.extend(matches!(failure, Failure::TimedOut(_)).then_some(*sensor));
+    ///     };
+    ///     let mut worker = pin!(queue.run_with(limits, read, note, |_, _| {}));
+    ///     assert!(poll_once(worker.as_mut()).is_pending());
+    ///     clock.advance(Duration::from_secs(2));
+    ///     assert!(poll_once(worker.as_mut()).is_pending());
+    /// }
+    /// assert_eq!(too_late, [17]);
+    /// ```
+    pub const fn timeout(self, timeout: Duration) -> RunLimits<Duration> {
+        RunLimits {
+            max_retries: self.max_retries,
+            timeout,
+        }
+    }
+}
+
+impl<T: Copy> RunLimits<T> {
+    /// Limits how many more runs a key gets after its first failure. Zero gives up at the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_embassy::RunLimits;
+    ///
+    /// let limits = RunLimits::new().timeout(Duration::from_secs(2)).max_retries(5);
+    /// assert_ne!(limits, limits.max_retries(4));
+    /// ```
+    pub const fn max_retries(self, retries: u32) -> Self {
+        Self {
+            max_retries: Some(retries),
+            timeout: self.timeout,
+        }
+    }
+
+    /// Returns whether a key is retried that has failed now, and `failures` times before.
+    pub(crate) fn allow(&self, failures: u32) -> bool {
+        self.max_retries.is_none_or(|retries| failures < retries)
+    }
+}
+
+/// How long a run may take: [`Duration`], or `()` for no limit. The trait is sealed.
+pub trait RunTimeout: Copy + sealed::Sealed {
     /// For how long a run may go on.
     #[doc(hidden)]
     fn limit(&self) -> Duration;
@@ -43,97 +139,13 @@ pub trait Limits: sealed::Sealed {
     ) -> impl Future<Output = Option<F::Output>>;
 }
 
-/// A timeout for each run, and how often a key that fails is retried.
-///
-/// When a run takes longer its future is dropped, at its next `await`, and the run has failed. A
-/// result that is there when the task is polled counts, however late it is.
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_embassy::{Retries, RunLimits};
-///
-/// let limits = RunLimits::timeout(Duration::from_secs(2)).retries(Retries::at_most(5));
-/// # let _ = limits;
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct RunLimits {
-    timeout: Duration,
-    retries: Retries,
-}
-
-impl RunLimits {
-    /// Limits how long a run may take, and retries for ever.
-    ///
-    /// # Examples
-    ///
-    /// A run that waits for a sensor that is silent fails after two seconds:
-    ///
-    /// ```
-    /// use core::future::pending;
-    /// use core::pin::pin;
-    /// use core::time::Duration;
-    /// use embassy_futures::poll_once;
-    /// use requeue_embassy::limiter::default_item_based;
-    /// use requeue_embassy::metrics::NoMetrics;
-    /// use requeue_embassy::priority::Plain;
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, Failure, ManualClock, Queue, RunLimits, With, WorkQueue};
-    ///
-    /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
-    /// let queue: WorkQueue<NoopRawMutex, u16, 8, Plain, _, 3, With<NoMetrics, u8, _>> =
-    ///     WorkQueue::from_queue(Queue::new(default_item_based()), &clock);
-    /// let _ = queue.add(17);
-    ///
-    /// let mut too_late = Vec::new();
-    /// {
-    ///     let read = async |_: &u16, _| pending::<Result<Action, &str>>().await;
-    ///     let limits = RunLimits::timeout(Duration::from_secs(2));
-    ///     let note = |sensor: &u16, failure: &Failure<_>, _| {
-    ///         too_late.extend(matches!(failure, Failure::TimedOut(_)).then_some(*sensor));
-    ///     };
-    ///     let mut worker = pin!(queue.run_with(limits, read, note, |_, _| {}));
-    ///     assert!(poll_once(worker.as_mut()).is_pending());
-    ///     clock.advance(Duration::from_secs(2));
-    ///     assert!(poll_once(worker.as_mut()).is_pending());
-    /// }
-    /// assert_eq!(too_late, [17]);
-    /// ```
-    pub const fn timeout(timeout: Duration) -> Self {
-        let retries = Retries::UNLIMITED;
-        Self { timeout, retries }
-    }
-
-    /// Limits how often a key that fails is retried.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use requeue_embassy::{Retries, RunLimits};
-    ///
-    /// const LIMITS: RunLimits =
-    ///     RunLimits::timeout(Duration::from_secs(2)).retries(Retries::at_most(5));
-    /// assert_ne!(LIMITS, RunLimits::timeout(Duration::from_secs(2)), "it retries for ever");
-    /// ```
-    pub const fn retries(self, retries: Retries) -> Self {
-        Self { retries, ..self }
-    }
-}
-
-impl Limits for RunLimits {
-    fn allowed(&self) -> Retries {
-        self.retries
-    }
-
+impl RunTimeout for Duration {
     fn limit(&self) -> Duration {
-        self.timeout
+        *self
     }
 
     fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
-        Some(clock.now() + self.timeout)
+        Some(clock.now() + *self)
     }
 
     fn bound<F: Future>(
@@ -147,12 +159,7 @@ impl Limits for RunLimits {
 }
 
 /// No timeout, and no code for one.
-impl Limits for Retries {
-    #[inline]
-    fn allowed(&self) -> Retries {
-        *self
-    }
-
+impl RunTimeout for () {
     #[inline]
     fn limit(&self) -> Duration {
         Duration::MAX
@@ -176,6 +183,6 @@ impl Limits for Retries {
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::Retries {}
-    impl Sealed for super::RunLimits {}
+    impl Sealed for () {}
+    impl Sealed for core::time::Duration {}
 }

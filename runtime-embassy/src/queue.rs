@@ -8,12 +8,11 @@ use embassy_sync::blocking_mutex::raw::{NoopRawMutex, RawMutex};
 use requeue_core::Queue;
 use requeue_core::binding::{AsShared, FixedWaitList, Host, State, Timer};
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Groups, Plain, Priorities, WithSuspension};
 use requeue_core::storage::Fixed;
 
-use crate::clock::EmbassyClock;
-use crate::parts::{Parts, With};
+use crate::clock::QueueClock;
+use crate::parts::Parts;
 use crate::sync::Locked;
 
 /// Writes an `impl` block of the queue, whose parts `X` are of this kind.
@@ -125,7 +124,7 @@ pub type Guard<
     P = Plain,
     L = Exponential,
     const WAITERS: usize = 3,
-    X = With,
+    X = (),
 > = requeue_core::Guard<
     EmbassyHost<R, K, N, P, L, WAITERS, X>,
     &'q Shared<R, K, N, P, L, WAITERS, X>,
@@ -141,7 +140,7 @@ pub type Guard<
 /// | `P` | priority levels, aging, groups, or a policy: see [`Priorities`] |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
-/// | `X` | metrics, slot numbers and clock: see [`With`] |
+/// | `X` | metrics, slot numbers and clock: a tuple, see [`Parts`] |
 ///
 /// Producers call [`add`](Self::add) and its relatives. An event source that only adds keys takes a
 /// `&'static dyn Producer<K>`, which `&QUEUE` is. Workers await [`get`](Self::get), or
@@ -232,19 +231,18 @@ pub type Guard<
 ///
 /// ```
 /// use requeue_embassy::limiter::default_item_based;
-/// use requeue_embassy::metrics::NoMetrics;
 /// use requeue_embassy::priority::{Groups, Plain};
 /// use requeue_embassy::GroupLimits;
 /// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::{EmbassyClock, Queue, WorkQueue};
+/// use requeue_embassy::{QueueClock, Queue, WorkQueue};
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
 ///
 /// type Sensors = WorkQueue<CriticalSectionRawMutex, Sensor, 16, Groups<u8, Plain, 4>>;
 /// static READINGS: Sensors = WorkQueue::from_queue(
-///     Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| sensor.bus),
-///     EmbassyClock,
+///     Queue::with_groups(default_item_based(), (), |sensor: &Sensor| sensor.bus),
+///     QueueClock,
 /// );
 ///
 /// READINGS.limit_groups(GroupLimits::new().max_active(1));
@@ -265,7 +263,7 @@ pub struct WorkQueue<
     P = Plain,
     L = Exponential,
     const WAITERS: usize = 3,
-    X = With,
+    X = (),
 > where
     R: RawMutex,
     K: Eq + Hash,
@@ -282,7 +280,7 @@ where
     K: Eq + Hash,
     P: Priorities<Naming<K> = ()>,
     L: RateLimiter,
-    X: Parts<Metrics = NoMetrics, Clock = EmbassyClock>,
+    X: Parts<Metrics = (), Clock = QueueClock>,
 {
     /// Creates an empty queue on embassy-time's clock. Can be used in a `static`. For other parts
     /// see [`from_queue`](Self::from_queue).
@@ -307,7 +305,7 @@ where
     #[doc(alias = "NewRateLimitingQueue")]
     #[doc(alias = "NewTypedRateLimitingQueue")]
     pub const fn new(limiter: L) -> Self {
-        Self::from_queue(Queue::new(limiter), EmbassyClock)
+        Self::from_queue(Queue::new(limiter), QueueClock)
     }
 }
 
@@ -329,7 +327,7 @@ where
     /// use requeue_embassy::metrics::Metrics;
     /// use requeue_embassy::priority::Plain;
     /// use requeue_embassy::raw::CriticalSectionRawMutex;
-    /// use requeue_embassy::{EmbassyClock, Queue, With, WorkQueue};
+    /// use requeue_embassy::{QueueClock, Queue, WorkQueue};
     ///
     /// struct Deepest(usize);
     ///
@@ -341,9 +339,9 @@ where
     ///     }
     /// }
     ///
-    /// type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, NoLimit, 3, With<Deepest>>;
+    /// type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, NoLimit, 3, (Deepest,)>;
     /// static QUEUE: Keys =
-    ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), EmbassyClock);
+    ///     WorkQueue::from_queue(Queue::with_metrics(NoLimit, Deepest(0)), QueueClock);
     /// # let _ = QUEUE.add(1);
     /// ```
     pub const fn from_queue(
@@ -443,6 +441,6 @@ pub fn example() -> WorkQueue<NoopRawMutex, &'static str, 4, WithSuspension> {
 #[doc(hidden)]
 pub fn example_groups()
 -> WorkQueue<NoopRawMutex, (&'static str, u32), 8, Groups<&'static str>, NoLimit> {
-    let queue = Queue::with_groups(NoLimit, NoMetrics, |key: &(&'static str, u32)| key.0);
-    WorkQueue::from_queue(queue, EmbassyClock)
+    let queue = Queue::with_groups(NoLimit, (), |key: &(&'static str, u32)| key.0);
+    WorkQueue::from_queue(queue, QueueClock)
 }

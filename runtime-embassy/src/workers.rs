@@ -7,9 +7,9 @@ use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Timer;
 use requeue_core::limiter::RateLimiter;
 use requeue_core::priority::Priorities;
-use requeue_core::{Action, Failure, IntoAction, Retries, RunContext, WaitError};
+use requeue_core::{Action, Failure, IntoAction, RunContext, WaitError};
 
-use crate::limits::Limits;
+use crate::limits::{RunLimits, RunTimeout};
 use crate::logging;
 use crate::parts::Parts;
 use crate::queue::WorkQueue;
@@ -83,13 +83,12 @@ where
         K: Clone,
     {
         let reconcile = async |key: &K, _: RunContext| reconcile(key).await;
-        self.run_with(Retries::UNLIMITED, reconcile, |_, _, _| {}, |_, _| {})
+        self.run_with(RunLimits::new(), reconcile, |_, _, _| {}, |_, _| {})
             .await
     }
 
-    /// As [`run`](Self::run), with limits: [`Retries`], so that a key that fails is tried again so
-    /// many times at most, or [`RunLimits`](crate::RunLimits), with a timeout for each run.
-    /// `reconcile` also gets a [`RunContext`] with the attempt, the priority and the deadline.
+    /// As [`run`](Self::run), with limits: how often a key that fails is retried, and how long a run
+    /// may take. `reconcile` also gets a [`RunContext`] with the attempt, the priority and the deadline.
     ///
     /// `on_error` is called for every failure, with the key, why its run failed, and which attempt
     /// that was, counted from 1. `on_give_up` is called after it if the key is not retried. Both
@@ -116,7 +115,7 @@ where
     /// use requeue_embassy::limiter::FastSlow;
     /// use requeue_embassy::priority::Plain;
     /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, Retries, RunContext, WorkQueue};
+    /// use requeue_embassy::{Action, RunContext, RunLimits, WorkQueue};
     ///
     /// const AT_ONCE: FastSlow = FastSlow::new(Duration::ZERO, Duration::ZERO, 1);
     /// let queue: WorkQueue<NoopRawMutex, u16, 16, Plain, FastSlow> = WorkQueue::new(AT_ONCE);
@@ -126,7 +125,7 @@ where
     /// {
     ///     let fail = async |_: &u16, _: RunContext| Err::<Action, _>("no reply");
     ///     let worker = queue.run_with(
-    ///         Retries::at_most(2),
+    ///         RunLimits::new().max_retries(2),
     ///         fail,
     ///         |sensor, failure, attempt| eprintln!("{sensor}, attempt {attempt}: {failure}"),
     ///         |sensor, failure| given_up.push((*sensor, failure.to_string())),
@@ -141,7 +140,7 @@ where
     /// ```
     pub async fn run_with<E, A: IntoAction<Error = E>>(
         &self,
-        limits: impl Limits,
+        limits: RunLimits<impl RunTimeout>,
         mut reconcile: impl AsyncFnMut(&K, RunContext) -> A,
         mut on_error: impl FnMut(&K, &Failure<E>, u32),
         mut on_give_up: impl FnMut(&K, Failure<E>),
@@ -157,20 +156,23 @@ where
                 Err(error) => return Err(error),
             };
             let mut context = guard.context();
-            context.deadline = limits.deadline(self.clock());
+            context.deadline = limits.timeout.deadline(self.clock());
             let run = reconcile(&guard, context);
-            let ended = limits.bound(self.clock(), context.deadline, run).await;
+            let ended = limits
+                .timeout
+                .bound(self.clock(), context.deadline, run)
+                .await;
             let result = match ended.map(A::into_action) {
                 Some(Ok(Action::Retry)) => Err(Failure::Retry),
                 Some(Ok(Action::GiveUp)) => Err(Failure::GiveUp),
                 Some(Ok(action)) => Ok(action),
                 Some(Err(error)) => Err(Failure::Error(error)),
-                None => Err(Failure::TimedOut(limits.limit())),
+                None => Err(Failure::TimedOut(limits.timeout.limit())),
             };
             let action = result.unwrap_or_else(|failure| {
                 let attempt = guard.attempt();
                 on_error(&guard, &failure, attempt);
-                let is_allowed = limits.allowed().allow(guard.failures());
+                let is_allowed = limits.allow(guard.failures());
                 if is_allowed && !matches!(failure, Failure::GiveUp) {
                     logging::run_failed(attempt);
                     return Action::Retry;

@@ -3,14 +3,12 @@
 use requeue_embassy::Finished;
 use requeue_embassy::binding::{AsShared, KEYS_PER_LOCK};
 use requeue_embassy::limiter::NoLimit;
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{Action, ManualClock, Queue, With, WorkQueue};
+use requeue_embassy::{Action, ManualClock, Queue, WorkQueue};
 
 type Clock = ManualClock<NoopRawMutex>;
-type Keys<'c> =
-    WorkQueue<NoopRawMutex, usize, KEYS, Plain, NoLimit, 1, With<NoMetrics, u16, &'c Clock>>;
+type Keys<'c> = WorkQueue<NoopRawMutex, usize, KEYS, Plain, NoLimit, 1, ((), u16, &'c Clock)>;
 
 const KEYS: usize = 1_000;
 

@@ -8,15 +8,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use requeue_embassy::limiter::NoLimit;
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Drained, ManualClock, Queue, WaitError, With, WorkQueue};
+use requeue_embassy::{Drained, ManualClock, Queue, WaitError, WorkQueue};
 
 const KEYS: usize = 16;
 const ROUNDS: u32 = 2_000;
 
-type ByHand = With<NoMetrics, u8, &'static ManualClock>;
+type ByHand = ((), u8, &'static ManualClock);
 type Keys = WorkQueue<CriticalSectionRawMutex, usize, KEYS, Plain, NoLimit, 3, ByHand>;
 
 /// Every key that was added is worked on after it was added: what a worker last saw of a key is the

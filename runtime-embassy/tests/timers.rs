@@ -19,7 +19,7 @@ use requeue_embassy::limiter::NoLimit;
 use requeue_embassy::metrics::{Metrics, Times};
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{EmbassyClock, Guard, Queue, WaitError, With, WorkQueue, backoff_until};
+use requeue_embassy::{Guard, Queue, QueueClock, WaitError, WorkQueue, backoff_until};
 use requeue_test_tools::by_hand;
 
 type Keys = WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit>;
@@ -181,7 +181,7 @@ fn a_timeout_has_a_timer_of_its_own() {
     assert_eq!(late.wakes(), 1);
     assert_eq!(late.ready(), Err(WaitError::TimedOut));
 
-    let deadline = EmbassyClock::at(embassy_time::Instant::from_secs(2));
+    let deadline = QueueClock::at(embassy_time::Instant::from_secs(2));
     let mut in_time = by_hand(async { queue.get_deadline(deadline).await.map(finish) });
     assert!(in_time.is_pending());
     time.advance(SECOND);
@@ -229,10 +229,10 @@ fn a_loop_pauses_as_its_backoff_says_and_stops_in_the_middle_of_a_pause() {
     let stop: Signal<CriticalSectionRawMutex, ()> = Signal::new();
     let runs = std::cell::RefCell::new(Vec::new());
     let mut poller = by_hand(backoff_until(
-        BackoffUntil::sliding(backoff, no_jitter),
-        &EmbassyClock,
+        BackoffUntil::sliding(backoff.delay_func(no_jitter)),
+        &QueueClock,
         stop.wait(),
-        async || runs.borrow_mut().push(EmbassyClock.now()),
+        async || runs.borrow_mut().push(QueueClock.now()),
     ));
     assert!(poller.is_pending());
     for seconds in [1, 2] {
@@ -255,8 +255,8 @@ fn a_loop_that_is_stopped_before_it_begins_does_nothing() {
     let _time = alone();
     let mut runs = 0;
     let stopped = std::future::ready(());
-    let backoff = BackoffUntil::sliding(Backoff::default(), no_jitter);
-    by_hand(backoff_until(backoff, &EmbassyClock, stopped, async || {
+    let backoff = BackoffUntil::sliding(Backoff::default().delay_func(no_jitter));
+    by_hand(backoff_until(backoff, &QueueClock, stopped, async || {
         runs += 1;
     }))
     .ready();
@@ -269,12 +269,12 @@ fn a_loop_that_is_dropped_ends_within_its_run() {
     let never = std::future::pending::<()>;
     let mut begun = 0;
     {
-        let backoff = BackoffUntil::sliding(Backoff::default(), no_jitter);
+        let backoff = BackoffUntil::sliding(Backoff::default().delay_func(no_jitter));
         let work = async || {
             begun += 1;
             std::future::pending::<()>().await;
         };
-        let mut poller = by_hand(backoff_until(backoff, &EmbassyClock, never(), work));
+        let mut poller = by_hand(backoff_until(backoff, &QueueClock, never(), work));
         assert!(poller.is_pending() && poller.is_pending());
     }
     assert_eq!(begun, 1);
@@ -294,11 +294,8 @@ fn gauges_are_reported_until_shutdown() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, With<Longest>> =
-        WorkQueue::from_queue(
-            Queue::with_metrics(NoLimit, Longest::default()),
-            EmbassyClock,
-        );
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, (Longest,)> =
+        WorkQueue::from_queue(Queue::with_metrics(NoLimit, Longest::default()), QueueClock);
     let longest = || queue.as_shared().look(|queue| queue.metrics().0);
     queue.add(1).unwrap();
     let guard = queue.try_get().unwrap();
@@ -330,11 +327,8 @@ fn gauges_without_a_period_are_reported_every_millisecond() {
     }
 
     let time = alone();
-    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, With<Reports>> =
-        WorkQueue::from_queue(
-            Queue::with_metrics(NoLimit, Reports::default()),
-            EmbassyClock,
-        );
+    let queue: WorkQueue<CriticalSectionRawMutex, u32, 8, Plain, NoLimit, 3, (Reports,)> =
+        WorkQueue::from_queue(Queue::with_metrics(NoLimit, Reports::default()), QueueClock);
     let count = || queue.as_shared().look(|queue| queue.metrics().0);
     let mut reports = by_hand(queue.report_running_every(Duration::ZERO));
     assert!(reports.is_pending());

@@ -8,17 +8,16 @@ use requeue_embassy::Instant;
 use requeue_embassy::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_embassy::binding::{AsShared, timeout_at};
 use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
     Action, AddOptions, Added, Drained, Finished, Guard, ManualClock, Producer, Queue, Rejected,
-    WaitError, With, WorkQueue, backoff_until,
+    WaitError, WorkQueue, backoff_until,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
 type Clock = ManualClock<NoopRawMutex>;
-type OnClock<'c> = With<NoMetrics, u8, &'c Clock>;
+type OnClock<'c> = ((), u8, &'c Clock);
 type Of<'c, L, const WAITERS: usize> =
     WorkQueue<NoopRawMutex, u32, 8, Plain, L, WAITERS, OnClock<'c>>;
 type Keys<'c, const WAITERS: usize = 3> = Of<'c, NoLimit, WAITERS>;
@@ -578,7 +577,7 @@ fn a_clock_that_moves_wakes_loops_that_pause() {
     };
     let runs = Cell::new(0);
     let mut poller = by_hand(backoff_until(
-        BackoffUntil::sliding(hourly, no_jitter),
+        BackoffUntil::sliding(hourly.delay_func(no_jitter)),
         &clock,
         std::future::pending::<()>(),
         async || runs.set(runs.get() + 1),

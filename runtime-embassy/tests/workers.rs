@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use requeue_embassy::Instant;
 use requeue_embassy::limiter::Exponential;
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
-    Action, Failure, ManualClock, Queue, Retries, RunContext, RunLimits, WaitError, With, WorkQueue,
+    Action, Failure, ManualClock, Queue, RunContext, RunLimits, WaitError, WorkQueue,
 };
 use requeue_test_tools::by_hand;
 
 type Clock = ManualClock<NoopRawMutex>;
 type Keys<'c, const WAITERS: usize = 3> =
-    WorkQueue<NoopRawMutex, u32, 8, Plain, Exponential, WAITERS, With<NoMetrics, u8, &'c Clock>>;
+    WorkQueue<NoopRawMutex, u32, 8, Plain, Exponential, WAITERS, ((), u8, &'c Clock)>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -140,7 +139,7 @@ fn a_key_that_fails_too_often_is_given_up() {
     let fail = async |_: &u32, _: RunContext| Err::<Action, _>("no reply");
     let note = |line: String| failures.borrow_mut().push(line);
     let mut worker = by_hand(queue.run_with(
-        Retries::at_most(1),
+        RunLimits::new().max_retries(1),
         fail,
         |key, failure, attempt| note(format!("{key}, {attempt}: {failure}")),
         |key, failure| note(format!("gave {key} up: {failure}")),
@@ -171,7 +170,8 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
         is_retry(&failure);
         failures.borrow_mut().push((*key, true));
     };
-    let mut worker = by_hand(queue.run_with(Retries::at_most(0), reconcile, fail, give_up));
+    let mut worker =
+        by_hand(queue.run_with(RunLimits::new().max_retries(0), reconcile, fail, give_up));
     while failures.borrow().len() < 2 {
         assert!(worker.is_pending());
     }
@@ -189,7 +189,7 @@ fn a_reconciler_gives_its_key_up_with_an_action() {
     let reconcile = async |_: &u32, _: RunContext| Action::GiveUp;
     let note = |line: String| failures.borrow_mut().push(line);
     let mut worker = by_hand(queue.run_with(
-        Retries::UNLIMITED,
+        RunLimits::new(),
         reconcile,
         |key, failure, attempt| note(format!("{key}, {attempt}: {failure}")),
         |key, failure| note(format!("gave {key} up: {failure}")),
@@ -271,7 +271,7 @@ fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
     };
     let fail = |key: &u32, failure: &Failure<Infallible>, _| keep(key, failure, false);
     let give_up = |key: &u32, failure: Failure<Infallible>| keep(key, &failure, true);
-    let limits = RunLimits::timeout(2 * SECOND).retries(Retries::at_most(1));
+    let limits = RunLimits::new().timeout(2 * SECOND).max_retries(1);
     let mut worker = by_hand(queue.run_with(limits, reconcile, fail, give_up));
     assert!(worker.is_pending());
     clock.advance(2 * SECOND - Duration::from_nanos(1));
@@ -301,7 +301,7 @@ fn a_result_that_is_there_counts_however_short_the_timeout() {
     let queue: Keys<'_> = queue(&clock);
     queue.add(1).unwrap();
     let reconcile = async |_: &u32, _: RunContext| Action::Success;
-    let limits = RunLimits::timeout(Duration::ZERO);
+    let limits = RunLimits::new().timeout(Duration::ZERO);
     let mut worker = by_hand(queue.run_with(
         limits,
         reconcile,

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State, Wait};
 use requeue_core::limiter::{DefaultController, DefaultItemBased, RateLimiter, default_item_based};
-use requeue_core::metrics::Reporter;
 use requeue_core::priority::{Groups, Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
 use requeue_core::{
@@ -256,7 +256,8 @@ impl Runtime for Threads {
 ///
 /// ```
 /// use requeue_std::limiter::NoLimit;
-/// use requeue_std::metrics::{Metrics, Reporter, Times};
+/// use requeue_std::binding::Reporter;
+/// use requeue_std::metrics::{Metrics, Times};
 /// use requeue_std::priority::Plain;
 /// use requeue_std::storage::Fixed;
 /// use requeue_std::{Queue, WorkQueue};
@@ -325,7 +326,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// ```
     /// use std::time::Duration;
     /// use requeue_std::limiter::NoLimit;
-    /// use requeue_std::metrics::Reporter;
+    /// use requeue_std::binding::Reporter;
     /// use requeue_std::priority::Plain;
     /// use requeue_std::storage::Fixed;
     /// use requeue_std::{Queue, QueueClock, WorkQueue};
@@ -407,7 +408,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use requeue_std::limiter::NoLimit;
-    /// use requeue_std::metrics::Reporter;
+    /// use requeue_std::binding::Reporter;
     /// use requeue_std::priority::Plain;
     /// use requeue_std::storage::Fixed;
     /// use requeue_std::{Added, Queue, WorkQueue};

@@ -1,8 +1,9 @@
 //! Repeats work, with pauses.
 
 use std::fmt;
+use std::time::Duration;
 
-use requeue_core::backoff::{BackoffManager, BackoffUntil};
+use requeue_core::backoff::BackoffUntil;
 use requeue_core::{Concurrency, Instant};
 
 use crate::clock::QueueClock;
@@ -21,7 +22,7 @@ use crate::sync::Parker;
 ///
 /// let stop = Stop::new();
 /// let hourly = Backoff { duration: Duration::from_secs(3600), ..Backoff::default() };
-/// let backoff = BackoffUntil::sliding(hourly, no_jitter);
+/// let backoff = BackoffUntil::sliding(hourly.delay_func(no_jitter));
 /// let poller = std::thread::spawn({
 ///     let stop = stop.clone();
 ///     move || backoff_until(backoff, QueueClock::new(), &stop, || { /* poll sensor 17 */ })
@@ -112,7 +113,7 @@ impl fmt::Debug for Stop {
 /// };
 /// let stop = Stop::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, no_jitter), QueueClock::new(), &stop, || {
+/// backoff_until(BackoffUntil::sliding(backoff.delay_func(no_jitter)), QueueClock::new(), &stop, || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.stop();
@@ -120,8 +121,8 @@ impl fmt::Debug for Stop {
 /// });
 /// assert_eq!(runs, 3);
 /// ```
-pub fn backoff_until<M: BackoffManager, R: FnMut() -> u64>(
-    mut backoff: BackoffUntil<M, R>,
+pub fn backoff_until(
+    mut backoff: BackoffUntil<impl FnMut(Instant) -> Duration>,
     clock: impl Into<QueueClock>,
     stop: &Stop,
     mut work: impl FnMut(),

@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use requeue_std::binding::ClientGo;
+use requeue_std::binding::Reporter;
 use requeue_std::binding::Threads;
-use requeue_std::metrics::{Metrics, Reporter, Times};
+use requeue_std::metrics::{Metrics, Times};
 use requeue_std::priority::Plain;
 use requeue_std::{Action, AddOptions, Builder, ManualClock, RunContext, WorkQueue, Workers};
 

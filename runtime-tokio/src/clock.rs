@@ -20,25 +20,25 @@ use tokio::time::Sleep;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::TokioClock;
+/// use requeue_tokio::QueueClock;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// let clock = TokioClock::new();
+/// let clock = QueueClock::new();
 /// let earlier = clock.now();
 /// tokio::time::advance(Duration::from_secs(3600)).await;
 /// assert_eq!(clock.now(), earlier + Duration::from_secs(3600));
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct TokioClock {
+pub struct QueueClock {
     epoch: tokio::time::Instant,
 }
 
 /// Longer waits are split: Tokio's timer holds about two years.
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-impl TokioClock {
+impl QueueClock {
     /// Creates a clock whose epoch is now. Needs no runtime.
     pub fn new() -> Self {
         Self {
@@ -75,9 +75,9 @@ impl TokioClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::{Instant, TokioClock};
+    /// use requeue_tokio::{Instant, QueueClock};
     ///
-    /// let clock = TokioClock::new();
+    /// let clock = QueueClock::new();
     /// assert!(clock.to_tokio(clock.now()).unwrap() <= tokio::time::Instant::now());
     /// assert_eq!(clock.to_tokio(Instant::NEVER), None);
     /// ```
@@ -93,9 +93,9 @@ impl TokioClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::TokioClock;
+    /// use requeue_tokio::QueueClock;
     ///
-    /// let clock = TokioClock::new();
+    /// let clock = QueueClock::new();
     /// let earlier = clock.now();
     /// assert!(clock.now() >= earlier);
     /// ```
@@ -113,19 +113,19 @@ impl TokioClock {
     }
 }
 
-impl Default for TokioClock {
+impl Default for QueueClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Clock for TokioClock {
+impl Clock for QueueClock {
     fn now(&self) -> Instant {
         self.now()
     }
 }
 
-impl Timer for TokioClock {
+impl Timer for QueueClock {
     type Alarm = Sleep;
 
     /// Rings at `until`, or earlier if that is too far away.

@@ -13,7 +13,7 @@ mod waiting;
 
 pub use requeue_core::{backoff, limiter, metrics, priority, storage};
 
-pub use clock::TokioClock;
+pub use clock::QueueClock;
 pub use queue::{Batch, Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};

@@ -5,14 +5,14 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State};
 use requeue_core::limiter::{DefaultController, DefaultItemBased, RateLimiter, default_item_based};
-use requeue_core::metrics::Reporter;
 use requeue_core::priority::{Groups, Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
 use requeue_core::{Builder, Producer, Queue, WaitError};
 
-use crate::clock::TokioClock;
+use crate::clock::QueueClock;
 use crate::sync::Locked;
 use crate::waiting::Guards;
 
@@ -53,7 +53,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Host for TaskHost<
     type Storage = S;
     type Metrics = Reporter;
     type Waiters = GrowableWaitList;
-    type Clock = TokioClock;
+    type Clock = QueueClock;
     type Lock = Locked<State<Self>>;
 }
 
@@ -254,12 +254,12 @@ impl<K: Eq + Hash> WorkQueue<K> {
 pub struct Tasks;
 
 impl Runtime for Tasks {
-    type Clock = TokioClock;
+    type Clock = QueueClock;
     type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = WorkQueue<K, P, L, S>;
 
     fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
         queue: Queue<K, P, L, S, Reporter>,
-        clock: TokioClock,
+        clock: QueueClock,
     ) -> WorkQueue<K, P, L, S> {
         let state = State::new(queue, GrowableWaitList::new());
         WorkQueue {
@@ -274,7 +274,8 @@ impl Runtime for Tasks {
 ///
 /// ```
 /// use requeue_tokio::limiter::NoLimit;
-/// use requeue_tokio::metrics::{Metrics, Reporter, Times};
+/// use requeue_tokio::binding::Reporter;
+/// use requeue_tokio::metrics::{Metrics, Times};
 /// use requeue_tokio::priority::Plain;
 /// use requeue_tokio::storage::Fixed;
 /// use requeue_tokio::{Queue, WorkQueue};
@@ -298,7 +299,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
     for WorkQueue<K, P, L, S>
 {
     fn from(queue: Queue<K, P, L, S, Reporter>) -> Self {
-        Tasks::assemble(queue, TokioClock::default())
+        Tasks::assemble(queue, QueueClock::default())
     }
 }
 
@@ -341,13 +342,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// use std::time::Duration;
     /// use requeue_tokio::binding::Clock;
     /// use requeue_tokio::limiter::NoLimit;
-    /// use requeue_tokio::metrics::Reporter;
+    /// use requeue_tokio::binding::Reporter;
     /// use requeue_tokio::priority::Plain;
     /// use requeue_tokio::storage::Fixed;
-    /// use requeue_tokio::{Queue, TokioClock, WorkQueue};
+    /// use requeue_tokio::{Queue, QueueClock, WorkQueue};
     ///
     /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
-    /// let clock = TokioClock::new();
+    /// let clock = QueueClock::new();
     /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
     /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
     /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
@@ -355,12 +356,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// let _ = ours.add_at(3, due);
     /// let _ = theirs.add_at(4, due);
     /// ```
-    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: TokioClock) -> Self {
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: QueueClock) -> Self {
         Tasks::assemble(queue, clock)
     }
 
     /// Returns the clock. O(1).
-    pub fn clock(&self) -> &TokioClock {
+    pub fn clock(&self) -> &QueueClock {
         self.shared.clock()
     }
 

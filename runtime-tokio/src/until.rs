@@ -1,10 +1,13 @@
 //! Repeats work, with pauses.
 
-use requeue_core::backoff::{BackoffManager, BackoffUntil};
+use std::time::Duration;
+
+use requeue_core::Instant;
+use requeue_core::backoff::BackoffUntil;
 use requeue_core::binding::sleep_until;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::TokioClock;
+use crate::clock::QueueClock;
 
 /// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`.
 ///
@@ -34,7 +37,7 @@ use crate::clock::TokioClock;
 /// };
 /// let stop = CancellationToken::new();
 /// let mut runs = 0;
-/// backoff_until(BackoffUntil::sliding(backoff, no_jitter), stop.clone(), || {
+/// backoff_until(BackoffUntil::sliding(backoff.delay_func(no_jitter)), stop.clone(), || {
 ///     runs += 1;
 ///     if runs == 3 {
 ///         stop.cancel();
@@ -45,14 +48,14 @@ use crate::clock::TokioClock;
 /// assert_eq!(runs, 3);
 /// # }
 /// ```
-pub async fn backoff_until<M: BackoffManager, R: FnMut() -> u64, W: Future<Output = ()>>(
-    mut backoff: BackoffUntil<M, R>,
+pub async fn backoff_until<W: Future<Output = ()>>(
+    mut backoff: BackoffUntil<impl FnMut(Instant) -> Duration>,
     stop: CancellationToken,
     mut work: impl FnMut() -> W,
 ) {
     // Not core's, whose future can not be spawned: the compiler can not show that what an
     // `AsyncFnMut` returns is `Send` for every lifetime.
-    let clock = TokioClock::new();
+    let clock = QueueClock::new();
     while !stop.is_cancelled() {
         backoff.start(clock.now());
         work().await;

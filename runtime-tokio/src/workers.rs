@@ -107,7 +107,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// priority and the deadline, and how long the key waited.
     ///
     /// The wait is zero unless the queue keeps times: with metrics it does, and with
-    /// `builder().report_to(Timed)`, which only keeps [times](requeue_core::metrics::Timed).
+    /// `builder().report_to(Times)`, which only keeps [times](requeue_core::metrics::Times).
     ///
     /// # Cancel safety
     ///

@@ -8,7 +8,7 @@ use requeue_tokio::limiter::NoLimit;
 use requeue_tokio::metrics::{Metrics, Times};
 use requeue_tokio::priority::Plain;
 use requeue_tokio::storage::Fixed;
-use requeue_tokio::{Added, Producer, Queue, TokioClock, WorkQueue};
+use requeue_tokio::{Added, Producer, Queue, QueueClock, WorkQueue};
 use tokio::time::advance;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ async fn other_numbers_metrics_and_a_clock_change_no_type() {
     let app = App {
         queue: WorkQueue::builder()
             .report_to(Timed)
-            .clock(TokioClock::new())
+            .clock(QueueClock::new())
             .build(),
     };
     app.queue.add("a".to_owned()).unwrap();

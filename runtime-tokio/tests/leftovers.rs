@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use requeue_tokio::binding::Reporter;
 use requeue_tokio::limiter::NoLimit;
-use requeue_tokio::metrics::Reporter;
 use requeue_tokio::priority::Plain;
 use requeue_tokio::storage::Growable;
 use requeue_tokio::{Action, WorkQueue, Workers};

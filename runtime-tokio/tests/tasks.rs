@@ -410,7 +410,7 @@ async fn backoff_until_runs_at_the_times_of_its_backoff() {
         ..Backoff::default()
     };
     let start = Instant::now();
-    let backoff = BackoffUntil::sliding(backoff, no_jitter);
+    let backoff = BackoffUntil::sliding(backoff.delay_func(no_jitter));
     // In a task of its own, as a program would.
     let looping = tokio::spawn(async move {
         let (stop, mut runs) = (CancellationToken::new(), Vec::new());
@@ -439,7 +439,7 @@ async fn backoff_until_runs_in_a_task_of_its_own() {
             duration: Duration::from_secs(1),
             ..Backoff::default()
         };
-        let backoff = BackoffUntil::sliding(each_second, no_jitter);
+        let backoff = BackoffUntil::sliding(each_second.delay_func(no_jitter));
         backoff_until(backoff, stop, move || {
             let runs = Arc::clone(&runs);
             async move { runs.send_modify(|runs| *runs += 1) }
@@ -458,7 +458,7 @@ async fn backoff_until_is_stopped_before_its_first_run_and_in_a_pause_without_en
     };
     let (stop, runs) = (CancellationToken::new(), Rc::new(Cell::new(0)));
     let mut looping = by_hand(backoff_until(
-        BackoffUntil::sliding(backoff, no_jitter),
+        BackoffUntil::sliding(backoff.delay_func(no_jitter)),
         stop.clone(),
         || async { runs.set(runs.get() + 1) },
     ));
@@ -466,7 +466,7 @@ async fn backoff_until_is_stopped_before_its_first_run_and_in_a_pause_without_en
     stop.cancel();
     looping.ready();
     drop(looping);
-    let backoff = BackoffUntil::sliding(backoff, no_jitter);
+    let backoff = BackoffUntil::sliding(backoff.delay_func(no_jitter));
     backoff_until(backoff, stop, || async { runs.set(runs.get() + 1) }).await;
     assert_eq!(runs.get(), 1);
 }

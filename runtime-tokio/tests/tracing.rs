@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_tokio::metrics::Timed;
+use requeue_tokio::metrics::Times;
 use requeue_tokio::{Action, WorkQueue, Workers};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -206,7 +206,7 @@ async fn a_key_that_is_given_up_without_a_hook_is_logged_as_an_error() {
 async fn a_span_shows_how_long_its_key_waited_if_the_queue_measures_it() {
     let spans = Spans::default();
     let _recording = tracing::subscriber::set_default(spans.clone());
-    for builder in [WorkQueue::builder(), WorkQueue::builder().report_to(Timed)] {
+    for builder in [WorkQueue::builder(), WorkQueue::builder().report_to(Times)] {
         let queue = builder.build();
         queue.add(1).unwrap();
         tokio::time::advance(SECOND).await;

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
+use requeue_tokio::binding::Reporter;
 use requeue_tokio::binding::{AsShared, sleep_until};
 use requeue_tokio::limiter::NoLimit;
-use requeue_tokio::metrics::Reporter;
 use requeue_tokio::priority::Plain;
 use requeue_tokio::storage::Fixed;
 use requeue_tokio::{
-    Action, AddOptions, Added, Drained, Guards, Queue, Rejected, TokioClock, WaitError, WorkQueue,
+    Action, AddOptions, Added, Drained, Guards, Queue, QueueClock, Rejected, WaitError, WorkQueue,
     Workers,
 };
 use tokio::task::{JoinSet, yield_now};
@@ -171,7 +171,7 @@ async fn a_deadline_farther_than_the_timer_reaches_is_slept_in_pieces() {
     assert_eq!(late.unwrap_err(), WaitError::TimedOut);
     assert_eq!(start.elapsed(), 5 * YEAR);
 
-    let clock = TokioClock::new();
+    let clock = QueueClock::new();
     sleep_until(&clock, clock.at(Instant::now() + 5 * YEAR)).await;
     assert_eq!(start.elapsed(), 10 * YEAR);
 }
@@ -408,7 +408,7 @@ async fn run_dropped_requeues_what_was_active() {
 async fn reports_and_sleeps_end_when_they_are_dropped() {
     let queue = queue();
     let mut reports = by_hand(queue.report_running_every(SECOND));
-    let clock = TokioClock::new();
+    let clock = QueueClock::new();
     let mut sleep = by_hand(sleep_until(&clock, clock.at(Instant::now() + SECOND)));
     assert!(reports.is_pending() && sleep.is_pending());
     drop(reports);

@@ -4,8 +4,8 @@ use core::fmt;
 use core::future::poll_fn;
 use core::pin::pin;
 use core::task::Poll;
+use core::time::Duration;
 
-use super::BackoffManager;
 use crate::Instant;
 use crate::timer::{Timer, sleep_until};
 
@@ -22,7 +22,7 @@ use crate::timer::{Timer, sleep_until};
 ///
 /// # Cost
 ///
-/// O(1): that of the manager.
+/// O(1): that of the closure that computes the pauses.
 ///
 /// # Examples
 ///
@@ -34,48 +34,49 @@ use crate::timer::{Timer, sleep_until};
 /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
 /// let period = Backoff { duration: Duration::from_secs(10), ..Backoff::default() };
 ///
-/// let mut sliding = BackoffUntil::sliding(period, no_jitter);
+/// let mut sliding = BackoffUntil::sliding(period.delay_func(no_jitter));
 /// sliding.start(at(0));
 /// assert_eq!(sliding.finish(at(3)), at(13));
 ///
-/// let mut non_sliding = BackoffUntil::non_sliding(period, no_jitter);
+/// let mut non_sliding = BackoffUntil::non_sliding(period.delay_func(no_jitter));
 /// non_sliding.start(at(0));
 /// assert_eq!(non_sliding.finish(at(3)), at(10));
 /// ```
 #[derive(Clone)]
-pub struct BackoffUntil<M, R> {
-    manager: M,
-    rng: R,
+pub struct BackoffUntil<D> {
+    /// Returns the pause to make from an instant on.
+    delay: D,
     is_sliding: bool,
     /// When the next run is due. Known from `start` on if not sliding, from `finish` on if sliding.
     due: Instant,
 }
 
-impl<M: fmt::Debug, R> fmt::Debug for BackoffUntil<M, R> {
+impl<D> fmt::Debug for BackoffUntil<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BackoffUntil")
-            .field("manager", &self.manager)
             .field("is_sliding", &self.is_sliding)
             .field("due", &self.due)
             .finish_non_exhaustive()
     }
 }
 
-impl<M: BackoffManager, R: FnMut() -> u64> BackoffUntil<M, R> {
-    /// Creates pauses that begin when a run ends. The [type](Self) has an example.
-    pub const fn sliding(manager: M, rng: R) -> Self {
-        Self::new(manager, rng, true)
+impl<D: FnMut(Instant) -> Duration> BackoffUntil<D> {
+    /// Creates pauses that begin when a run ends. `delay` takes the present time, and returns how
+    /// long to pause: [`Backoff::delay_func`](crate::backoff::Backoff::delay_func) makes one. The
+    /// [type](Self) has an example.
+    pub const fn sliding(delay: D) -> Self {
+        Self::new(delay, true)
     }
 
-    /// Creates pauses that begin when a run begins. The [type](Self) has an example.
-    pub const fn non_sliding(manager: M, rng: R) -> Self {
-        Self::new(manager, rng, false)
+    /// Creates pauses that begin when a run begins. `delay` is as in [`sliding`](Self::sliding).
+    /// The [type](Self) has an example.
+    pub const fn non_sliding(delay: D) -> Self {
+        Self::new(delay, false)
     }
 
-    const fn new(manager: M, rng: R, is_sliding: bool) -> Self {
+    const fn new(delay: D, is_sliding: bool) -> Self {
         Self {
-            manager,
-            rng,
+            delay,
             is_sliding,
             // The first run is due at once.
             due: Instant::EPOCH,
@@ -102,7 +103,7 @@ impl<M: BackoffManager, R: FnMut() -> u64> BackoffUntil<M, R> {
     }
 
     fn pause_from(&mut self, now: Instant) {
-        self.due = now + self.manager.next_delay(now, &mut self.rng);
+        self.due = now + (self.delay)(now);
     }
 }
 
@@ -133,7 +134,7 @@ impl<M: BackoffManager, R: FnMut() -> u64> BackoffUntil<M, R> {
 ///     _ => Poll::Pending,
 /// });
 /// let poller = backoff_until(
-///     BackoffUntil::sliding(backoff, no_jitter),
+///     BackoffUntil::sliding(backoff.delay_func(no_jitter)),
 ///     queue.clock(),
 ///     stop,
 ///     async || runs.set(runs.get() + 1),
@@ -141,8 +142,8 @@ impl<M: BackoffManager, R: FnMut() -> u64> BackoffUntil<M, R> {
 /// assert!(poll(pin!(poller)).is_ready());
 /// assert_eq!(runs.get(), 3);
 /// ```
-pub async fn backoff_until<M: BackoffManager, R: FnMut() -> u64, X>(
-    mut backoff: BackoffUntil<M, R>,
+pub async fn backoff_until<X>(
+    mut backoff: BackoffUntil<impl FnMut(Instant) -> Duration>,
     clock: &impl Timer,
     stop: impl Future<Output = X>,
     mut work: impl AsyncFnMut(),
@@ -167,8 +168,6 @@ pub async fn backoff_until<M: BackoffManager, R: FnMut() -> u64, X>(
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
-
     use super::*;
     use crate::backoff::{Backoff, no_jitter};
 
@@ -181,10 +180,7 @@ mod tests {
     };
 
     /// When the second run and the two after it start, in seconds, if each run takes `run` seconds.
-    fn starts<M: BackoffManager, R: FnMut() -> u64>(
-        mut until: BackoffUntil<M, R>,
-        run: u64,
-    ) -> [u64; 3] {
+    fn starts(mut until: BackoffUntil<impl FnMut(Instant) -> Duration>, run: u64) -> [u64; 3] {
         let mut now = Instant::EPOCH;
         core::array::from_fn(|_| {
             until.start(now);
@@ -196,13 +192,13 @@ mod tests {
 
     #[test]
     fn a_sliding_pause_follows_the_run() {
-        let until = BackoffUntil::sliding(BACKOFF, no_jitter);
+        let until = BackoffUntil::sliding(BACKOFF.delay_func(no_jitter));
         assert_eq!(starts(until, 3), [4, 9, 16]);
     }
 
     #[test]
     fn a_non_sliding_pause_includes_the_run() {
-        let until = BackoffUntil::non_sliding(BACKOFF, no_jitter);
+        let until = BackoffUntil::non_sliding(BACKOFF.delay_func(no_jitter));
         assert_eq!(starts(until, 3), [3, 6, 10]);
     }
 
@@ -212,8 +208,7 @@ mod tests {
             duration: Duration::MAX,
             ..BACKOFF
         };
-        let mut rng = no_jitter;
-        let mut until = BackoffUntil::sliding(backoff, &mut rng);
+        let mut until = BackoffUntil::sliding(backoff.delay_func(no_jitter));
         until.start(Instant::EPOCH);
         assert_eq!(until.finish(Instant::EPOCH), Instant::NEVER);
     }

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::running::{KeepRunning, Running};
-use super::{Metrics, Times, Timestamps};
+use super::{KeyTimes, Metrics, Times};
 use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::growable::GrowableLinks;
@@ -21,7 +21,8 @@ use crate::segments::Segments;
 ///
 /// ```
 /// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::{Metrics, Reporter, Times};
+/// use requeue_core::binding::Reporter;
+/// use requeue_core::metrics::{Metrics, Times};
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Growable;
 /// use requeue_core::{Instant, Queue};
@@ -51,7 +52,7 @@ pub struct Reporter(Option<Box<Reporting>>);
 
 struct Reporting {
     /// The times of each key, by slot.
-    times: Segments<Times, 512>,
+    times: Segments<KeyTimes, 512>,
     /// Not among the queue's own lists: metrics may be exchanged while keys are active.
     running: Running,
     links: GrowableLinks,
@@ -80,14 +81,14 @@ impl Reporter {
     }
 
     #[inline]
-    fn times(&self, slot: usize) -> Option<&Times> {
+    fn times(&self, slot: usize) -> Option<&KeyTimes> {
         self.0.as_ref()?.times.get(slot)
     }
 }
 
 impl Reporting {
-    fn stamp(&mut self, slot: usize, stamp: impl FnOnce(&mut Times)) {
-        if let Some(times) = self.times.slot(slot, Times::default()) {
+    fn stamp(&mut self, slot: usize, stamp: impl FnOnce(&mut KeyTimes)) {
+        if let Some(times) = self.times.slot(slot, KeyTimes::default()) {
             stamp(times);
         }
     }
@@ -102,7 +103,7 @@ impl Reporting {
 
     fn end(&mut self, slot: usize) -> Instant {
         let times = self.times.get(slot);
-        let started = times.map_or(Instant::NEVER, Timestamps::started);
+        let started = times.map_or(Instant::NEVER, KeyTimes::started);
         let id = SlotId::from_index(slot);
         self.running.remove(&mut self.links, id, started);
         started
@@ -214,7 +215,7 @@ impl Metrics for Reporter {
 
     #[inline]
     fn started(&self, (): &(), slot: usize) -> Instant {
-        self.times(slot).map_or(Instant::NEVER, Timestamps::started)
+        self.times(slot).map_or(Instant::NEVER, KeyTimes::started)
     }
 }
 

@@ -11,10 +11,10 @@ use crate::id::Index;
 use crate::limiter::RateLimiter;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
+use crate::metrics::Metrics;
 #[cfg(feature = "alloc")]
 use crate::metrics::reporter::Reporter;
 use crate::metrics::running::KeepRunning;
-use crate::metrics::{Metrics, NoMetrics};
 use crate::policy::KeepPolicy;
 use crate::priority::Priorities;
 use crate::sleepers::Sleepers;
@@ -28,7 +28,7 @@ use super::Session;
 use super::policy::Gate;
 use super::{Queue, Watched};
 
-impl<K, L, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, NoMetrics>
+impl<K, L, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, ()>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -49,7 +49,7 @@ where
     /// assert_eq!(QUEUE.stats().max_keys, Some(8));
     /// ```
     pub const fn new(limiter: L) -> Self {
-        Self::with_metrics(limiter, NoMetrics)
+        Self::with_metrics(limiter, ())
     }
 }
 
@@ -232,7 +232,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 ///
 /// ```
 /// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::Reporter;
+/// use requeue_core::binding::Reporter;
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Fixed;
 /// use requeue_core::{Instant, Queue};
@@ -281,8 +281,8 @@ mod growable {
     use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
+    use crate::metrics::Metrics;
     use crate::metrics::running::KeepRunning;
-    use crate::metrics::{Metrics, NoMetrics};
     use crate::policy::{KeepPolicy, SideTable};
     use crate::priority::{Plain, Priorities};
     use crate::sleepers::Sleepers;
@@ -292,7 +292,7 @@ mod growable {
 
     use super::{Gate, Queue, Session, Watched};
 
-    impl<K: Eq + Hash, L: RateLimiter> Queue<K, Plain, L, Growable, NoMetrics> {
+    impl<K: Eq + Hash, L: RateLimiter> Queue<K, Plain, L, Growable, ()> {
         /// Creates an empty queue that grows as needed.
         ///
         /// # Examples
@@ -337,7 +337,7 @@ mod growable {
         /// ```
         pub fn with_capacity(limiter: L, keys: usize) -> Self {
             let hasher = RandomState::default();
-            Self::from_parts(limiter, NoMetrics, hasher, keys)
+            Self::from_parts(limiter, (), hasher, keys)
         }
     }
 
@@ -363,14 +363,13 @@ mod growable {
         /// ```
         /// use std::hash::{BuildHasherDefault, DefaultHasher};
         /// use requeue_core::limiter::NoLimit;
-        /// use requeue_core::metrics::NoMetrics;
         /// use requeue_core::priority::Plain;
         /// use requeue_core::storage::Growable;
         /// use requeue_core::{Instant, Queue};
         ///
         /// type Repeatable = BuildHasherDefault<DefaultHasher>;
         /// let mut queue: Queue<u32, Plain, NoLimit, Growable<Repeatable>> =
-        ///     Queue::from_parts(NoLimit, NoMetrics, Repeatable::default(), 100);
+        ///     Queue::from_parts(NoLimit, (), Repeatable::default(), 100);
         /// queue.at(Instant::EPOCH).add(7).unwrap();
         /// ```
         pub fn from_parts(limiter: L, metrics: M, hasher: H, keys: usize) -> Self {

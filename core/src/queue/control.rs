@@ -226,14 +226,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2)], |_| {});
     /// let _work = queue.at(now).try_get();
     /// let a = queue.group("a").unwrap();
@@ -255,14 +254,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     /// assert_eq!(queue.groups_len(), 2);
     /// ```
@@ -284,14 +282,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     ///
     /// let mut longest = None;
@@ -332,14 +329,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     /// queue.at(now).limit_groups(GroupLimits::new().max_active(1));
     ///
@@ -370,14 +366,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// // A tenant that pays gives three keys in each of its turns.
     /// let paying = GroupLimits::new().weight(3);
     /// queue.at(now).limit_group("b", Some(paying)).unwrap();
@@ -408,14 +403,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// let _ = queue.at(now).add_many([("a", 1), ("b", 1)], |_| {});
     /// queue.at(now).pause_group("a").unwrap();
     /// assert_eq!(queue.at(now).try_get().unwrap().key, ("b", 1));
@@ -438,14 +432,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// queue.at(now).add(("a", 1)).unwrap();
     /// queue.at(now).pause_group("a").unwrap();
     /// queue.at(now).unpause_group("a");

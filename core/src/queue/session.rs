@@ -8,7 +8,7 @@ use crate::Instant;
 use crate::id::SlotId;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
-use crate::metrics::{Metrics, NoMetrics};
+use crate::metrics::Metrics;
 use crate::outcome::Wake;
 use crate::priority::Priorities;
 use crate::storage::Storage;
@@ -45,7 +45,7 @@ use super::Queue;
 /// assert_eq!(session.close(), Wake::ONE);
 /// ```
 #[must_use = "its operations do the work, and `close` names the calls to wake"]
-pub struct Session<'q, K, P, L, S, M = NoMetrics>
+pub struct Session<'q, K, P, L, S, M = ()>
 where
     K: Eq + Hash,
     P: Priorities,

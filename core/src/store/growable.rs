@@ -25,7 +25,7 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// # Hashing
 ///
-/// `H` hashes the keys. The default, [`RandomState`](crate::storage::RandomState), is foldhash.
+/// `H` hashes the keys. The default, [`RandomState`](crate::binding::RandomState), is foldhash.
 /// With the feature `std`, which `requeue-std` and `requeue-tokio` turn on, its seed is the
 /// system's randomness, different in each process: keys that collide cannot be prepared in advance.
 /// Without it the seed is made of addresses, which repeat if the system does not randomise them.
@@ -39,14 +39,13 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// ```
 /// use std::hash::RandomState as SipHash;
 /// use requeue_core::limiter::default_controller;
-/// use requeue_core::metrics::NoMetrics;
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Growable;
 /// use requeue_core::Queue;
 ///
 /// let hasher = SipHash::new();
 /// let queue: Queue<String, Plain, _, Growable<SipHash>> =
-///     Queue::from_parts(default_controller(), NoMetrics, hasher, 0);
+///     Queue::from_parts(default_controller(), (), hasher, 0);
 /// # assert_eq!(queue.stats().total, 0);
 /// ```
 ///

@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 
 use super::run::Runs;
 use super::{Workers, contain};
-use crate::action::Retries;
 use crate::failure::Failure;
 
 /// Whether a key has failed for too long at this attempt. Without an attempt the key has worked, or
@@ -37,7 +36,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// assert_eq!(ends, [Action::Retry, Action::Retry, Action::GiveUp]);
     /// ```
     pub fn max_retries(mut self, retries: u32) -> Self {
-        self.retries = Retries::at_most(retries);
+        self.max_retries = Some(retries);
         self
     }
 
@@ -111,7 +110,7 @@ impl<'w, K, E> Workers<'w, K, E> {
         queue: &impl Runs<K>,
     ) -> bool {
         let mut is_last = matches!(failure, Failure::GiveUp);
-        is_last |= !self.retries.allow(attempt.saturating_sub(1));
+        is_last |= self.max_retries.is_some_and(|retries| attempt > retries);
         if let (Some(ends), Failure::Error(error)) = (&self.give_up_if, failure) {
             contain(|| is_last |= ends(key, error));
         }

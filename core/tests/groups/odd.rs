@@ -8,7 +8,7 @@ use super::*;
 #[test]
 fn one_group_too_many_hands_the_key_back() {
     let mut queue: Queue<Key, Groups<u8, requeue_core::priority::Plain, 2>, NoLimit, Fixed<8>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     queue.at(NOW).add((0, 0)).unwrap();
     queue
         .at(NOW)
@@ -41,7 +41,7 @@ fn rates_that_are_no_number_hold_the_group() {
 #[test]
 fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
     let mut queue: Queue<Key, Groups<u8, Plain, 1>, NoLimit, Fixed<4>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     queue.at(NOW).limit_groups(GroupLimits::new().rate(1.0, 1));
     queue.at(NOW).add((1, 0)).unwrap();
     let work = queue.at(NOW).try_get().unwrap();
@@ -57,7 +57,7 @@ fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
 #[test]
 fn a_group_function_that_panics_changes_nothing() {
     let mut queue: Shared =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| {
             assert_ne!(key.1, 13, "no group for it");
             key.0
         });
@@ -74,7 +74,7 @@ fn a_group_function_that_panics_changes_nothing() {
 fn a_key_stays_in_the_group_in_which_it_came() {
     static MOVED: AtomicBool = AtomicBool::new(false);
     let mut queue: Shared =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| {
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| {
             key.0 + u8::from(MOVED.load(Ordering::Relaxed))
         });
     add(&mut queue, [(1, 0), (1, 1)]);
@@ -96,7 +96,7 @@ fn a_key_stays_in_the_group_in_which_it_came() {
 #[test]
 fn a_hundred_thousand_groups_of_one_key_come_and_go() {
     let mut queue: Queue<u32, Groups<u32>, NoLimit, Growable> =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| *key);
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| *key);
     queue.at(NOW).limit_groups(GroupLimits::new().max_active(1));
     let groups = if cfg!(miri) { 500 } else { 100_000 };
     let _ = queue.at(NOW).add_many(0..groups, |_| {});
@@ -115,7 +115,7 @@ fn a_hundred_thousand_groups_of_one_key_come_and_go() {
 fn an_aged_key_waits_for_the_new_limits_of_its_group() {
     type Aged = Queue<Key, Groups<u8, Aging<Levels<2>>>, NoLimit, Growable>;
     let mut queue: Aged =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| key.0);
     queue.at(NOW).age_after(Duration::ZERO);
     let groups = 0..20;
     for number in 0..2 {
@@ -148,7 +148,7 @@ fn an_aged_key_waits_for_the_new_limits_of_its_group() {
 fn a_key_that_comes_due_waits_for_the_new_limits_of_its_group() {
     type Leveled = Queue<Key, Groups<u8, Levels<2>>, NoLimit, Growable>;
     let mut queue: Leveled =
-        Queue::growable_with_groups(NoLimit, NoMetrics, RandomState::default(), 0, |key| key.0);
+        Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| key.0);
     for number in 0..2 {
         for group in 0..20 {
             queue.at(NOW).add((group, number)).unwrap();
@@ -186,7 +186,7 @@ fn waits_for_room(
 
 #[test]
 fn a_call_that_waits_for_a_group_does_not_wake_itself() {
-    let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: OneGroup = Queue::with_groups(NoLimit, (), |key| key.0);
     queue.at(NOW).add((0, 0)).unwrap();
     let mut adding = Adding::new((1, 0), AddOptions::new());
     let mut getter = Getter::new();
@@ -202,7 +202,7 @@ fn a_call_that_waits_for_a_group_does_not_wake_itself() {
 
 #[test]
 fn each_call_that_waits_for_room_of_its_group_gets_it() {
-    let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: OneGroup = Queue::with_groups(NoLimit, (), |key| key.0);
     let _ = queue
         .at(NOW)
         .add_many((0..4).map(|number| (0, number)), |_| {});
@@ -225,7 +225,7 @@ fn each_call_that_waits_for_room_of_its_group_gets_it() {
 #[test]
 fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
     let mut queue: Queue<Key, Groups<u8, Plain, 2>, NoLimit, Fixed<3>> =
-        Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+        Queue::with_groups(NoLimit, (), |key| key.0);
     let _ = queue.at(NOW).add_many([(1, 0), (0, 0), (0, 1)], |_| {});
     let (mut other, mut same) = (Getter::new(), Getter::new());
     let mut of_other = Adding::new((2, 0), AddOptions::new());
@@ -256,7 +256,7 @@ fn a_call_that_is_too_late_for_its_group_wakes_the_others() {
 
 #[test]
 fn a_group_that_is_given_up_makes_room_for_another() {
-    let mut queue: OneGroup = Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    let mut queue: OneGroup = Queue::with_groups(NoLimit, (), |key| key.0);
     let _ = queue.at(NOW).limit_group(0, Some(GroupLimits::new()));
     let (mut adding, mut getter) = (Adding::new((1, 0), AddOptions::new()), Getter::new());
     assert!(waits_for_room(&mut queue, &mut adding, &mut getter).0);
@@ -277,7 +277,7 @@ fn a_group_that_is_given_up_makes_room_for_another() {
 #[test]
 fn a_group_of_failure_records_makes_way_for_one_that_has_keys() {
     let mut queue: Queue<Key, Groups<u8, Plain, 1>, _, Fixed<4>> =
-        Queue::with_groups(default_item_based(), NoMetrics, |key| key.0);
+        Queue::with_groups(default_item_based(), (), |key| key.0);
     for number in 0..3 {
         let _ = queue.at(NOW).add_rate_limited((0, number));
         assert!(queue.at(NOW).cancel(&(0, number)).is_some());

@@ -10,7 +10,6 @@ use std::time::Duration;
 use requeue_core::Instant;
 use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
@@ -35,7 +34,7 @@ impl<W: WaitList> Host for Calls<W> {
     type Priorities = Plain;
     type Limiter = DefaultItemBased;
     type Storage = Fixed<8>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = W;
     type Clock = Hand;
     type Lock = Single<State<Self>>;

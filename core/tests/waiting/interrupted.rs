@@ -9,7 +9,6 @@ use std::task::Waker;
 
 use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, default_item_based};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
@@ -29,7 +28,7 @@ impl<W: WaitList> Host for Disturbed<W> {
     type Priorities = Plain;
     type Limiter = DefaultItemBased;
     type Storage = Fixed<8>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = W;
     type Clock = Hand;
     type Lock = Interrupted<State<Self>>;

@@ -6,7 +6,6 @@ use std::task::Waker;
 use requeue_core::WaitError;
 use requeue_core::binding::*;
 use requeue_core::limiter::NoLimit;
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
@@ -67,7 +66,7 @@ impl Host for Few {
     type Priorities = Plain;
     type Limiter = NoLimit;
     type Storage = Fixed<4>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<1>;
     type Clock = Hand;
     type Lock = Reports<State<Self>>;

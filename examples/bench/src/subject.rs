@@ -3,9 +3,9 @@
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::Ticket;
 use requeue_core::limiter::Exponential;
-use requeue_core::metrics::{NoMetrics, Reporter};
 use requeue_core::priority::{Groups, Plain, Priorities};
 use requeue_core::storage::Growable;
 use requeue_core::{Instant, Queue, Session};
@@ -41,7 +41,7 @@ pub use foldhash::fast::RandomState;
 pub fn ours<K: Eq + Hash, H: BuildHasher + Default>() -> Ours<K, H> {
     Queue::from_parts(
         requeue_core::limiter::default_item_based(),
-        NoMetrics,
+        (),
         H::default(),
         0,
     )
@@ -52,7 +52,7 @@ pub fn grouped<K: Eq + Hash, H: BuildHasher + Default>(
     group_of: fn(&K) -> u64,
 ) -> Queue<K, Groups<u64>, Exponential, Growable<H>> {
     let limiter = requeue_core::limiter::default_item_based();
-    Queue::growable_with_groups(limiter, NoMetrics, H::default(), 0, group_of)
+    Queue::growable_with_groups(limiter, (), H::default(), 0, group_of)
 }
 
 impl<K, H, P> Subject<K> for Queue<K, P, Exponential, Growable<H>>

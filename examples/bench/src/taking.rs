@@ -1,8 +1,8 @@
 //! A worker alone with its queue, on each runtime: what a key costs through the lock, the guard and
 //! the layers of the adapter. Some key is always ready, so the worker never waits.
 
+use requeue_core::binding::Reporter;
 use requeue_core::limiter::{Exponential, default_item_based};
-use requeue_core::metrics::Reporter;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Instant, Queue};
@@ -46,7 +46,7 @@ pub fn in_a_task(by: By, ready: Ready, keys: &[u64]) {
     let Ok(runtime) = current_thread() else {
         return;
     };
-    let queue = requeue_tokio::WorkQueue::from_queue(ready, requeue_tokio::TokioClock::new());
+    let queue = requeue_tokio::WorkQueue::from_queue(ready, requeue_tokio::QueueClock::new());
     runtime.block_on(async {
         let mut held = queue.get().await;
         for &key in keys {

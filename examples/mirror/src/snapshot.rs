@@ -62,7 +62,7 @@ fn show(entry: &Entry<Key>, now: Instant) -> Option<((u8, Duration), String)> {
 mod tests {
     use std::path::Path;
 
-    use requeue::metrics::Timed;
+    use requeue::metrics::Times;
     use requeue::std::{Action, ManualClock, WorkQueue};
 
     use super::*;
@@ -74,7 +74,7 @@ mod tests {
         let queue: Queue = WorkQueue::builder()
             .backoff(pause, pause * 8)
             .no_retry_rate()
-            .report_to(Timed)
+            .report_to(Times)
             .clock(clock.clone())
             .build();
         let key = |path: &str| Key::entry(Path::new(path));

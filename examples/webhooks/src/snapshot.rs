@@ -109,7 +109,7 @@ fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use requeue::metrics::Timed;
+    use requeue::metrics::Times;
     use requeue::tokio::{Action, WorkQueue};
     use tokio::time::advance;
 
@@ -121,7 +121,7 @@ mod tests {
         let queue: Queue = WorkQueue::builder()
             .backoff(pause, pause * 8)
             .no_retry_rate()
-            .report_to(Timed)
+            .report_to(Times)
             .build_with_groups(Key::group);
         let key = |object: &str| Key::new("s", object);
         queue.add_after(key("later"), Duration::MAX).unwrap();

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::Instant;
-use requeue_core::backoff::{
-    Attempt, Backoff, BackoffManager, BackoffUntil, ExponentialBackoffManager, no_jitter,
-};
+use requeue_core::backoff::{Backoff, BackoffUntil, no_jitter};
 
 use crate::draw;
 
@@ -20,7 +18,7 @@ pub fn backoff(bytes: &[u8]) {
     // Bytes that run out have tried enough.
     let _ = draw_backoff(&mut bytes).and_then(|backoff| {
         steps(backoff, &mut bytes)?;
-        attempts(backoff, &mut bytes)?;
+        retries(backoff, &mut bytes)?;
         managers(backoff, &mut bytes)
     });
 }
@@ -107,28 +105,27 @@ fn assert_next(before: &Backoff, after: &Backoff) {
     }
 }
 
-/// A loop that never succeeds makes so many calls and no more.
-fn attempts(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
-    let mut attempts = backoff.attempts();
+/// A loop that never succeeds makes as many calls as the backoff has steps, or fewer if it is
+/// capped.
+fn retries(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
+    let mut left = backoff;
     let mut calls = 0;
-    let mut last = None;
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
-        let drawn: u64 = bytes.arbitrary()?;
-        let attempt = attempts.next(&mut || drawn);
-        match (last, attempt) {
-            (Some(Attempt::GiveUp), attempt) => assert_eq!(attempt, Attempt::GiveUp),
-            (None | Some(Attempt::Pause(_)), Attempt::Call) => calls += 1,
-            (Some(Attempt::Call), Attempt::Pause(pause)) => {
-                assert!(calls > 1 || pause >= backoff.duration);
-            }
-            (_, Attempt::GiveUp) => assert!(
+        if left.steps == 0 {
+            assert!(
                 calls == backoff.steps || (calls < backoff.steps && !backoff.cap.is_zero()),
                 "{backoff:?}: gave up after {calls} calls"
-            ),
-            (last, attempt) => unreachable!("{backoff:?}: {attempt:?} after {last:?}"),
+            );
+            assert_eq!(left.retry_delay(&mut no_jitter), None, "{backoff:?}");
+            break;
         }
-        last = Some(attempt);
+        calls += 1;
         assert!(calls <= backoff.steps, "{backoff:?}: {calls} calls");
+        let drawn: u64 = bytes.arbitrary()?;
+        match left.retry_delay(&mut || drawn) {
+            Some(pause) => assert!(calls > 1 || pause >= backoff.duration, "{backoff:?}"),
+            None => assert_eq!(left.steps, 0, "{backoff:?}"),
+        }
     }
     Ok(())
 }
@@ -141,16 +138,14 @@ fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
         jitter: 0.0,
         ..backoff
     };
-    let mut with_reset = plain.delay_with_reset(interval, start);
-    let mut manager = ExponentialBackoffManager::new(plain, interval, start);
-    let mut sliding = BackoffUntil::sliding(manager, no_jitter);
-    let mut non_sliding = BackoffUntil::non_sliding(with_reset, no_jitter);
+    let with_reset = || plain.delay_with_reset(interval, start, no_jitter);
+    let with_idle_reset = || plain.delay_with_idle_reset(interval, start, no_jitter);
+    let mut sliding = BackoffUntil::sliding(with_idle_reset());
+    let mut non_sliding = BackoffUntil::non_sliding(with_reset());
+    let (mut with_reset, mut with_idle_reset) = (with_reset(), with_idle_reset());
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
         let (now, end) = (draw::instant(bytes)?, draw::instant(bytes)?);
-        for pause in [
-            with_reset.next_delay(now, &mut no_jitter),
-            manager.next_delay(now, &mut no_jitter),
-        ] {
+        for pause in [with_reset(now), with_idle_reset(now)] {
             let longest = plain.duration.max(plain.cap);
             assert!(plain.cap.is_zero() || pause <= longest, "{plain:?}");
         }
@@ -163,13 +158,13 @@ fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-/// A manager that was not used for longer than the interval starts over.
+/// Pauses that were not asked for in longer than the interval start over.
 fn starts_over(backoff: Backoff, interval: Duration, start: Instant) {
-    let mut manager = ExponentialBackoffManager::new(backoff, interval, start);
-    let _ = manager.next_delay(start, &mut no_jitter);
+    let mut next = backoff.delay_with_idle_reset(interval, start, no_jitter);
+    let _ = next(start);
     let later = start + interval + Duration::from_nanos(1);
     if later.saturating_since(start) > interval {
-        let pause = manager.next_delay(later, &mut no_jitter);
+        let pause = next(later);
         assert_eq!(pause, backoff.duration, "{backoff:?}");
     }
 }

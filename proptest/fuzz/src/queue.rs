@@ -1,7 +1,6 @@
 //! The queue beside the reference model.
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::Figures;
@@ -97,7 +96,7 @@ static CANDIDATES: [Candidate; 22] = candidates! {
     Direct<WithSuspension, Fixed<1>>, 3 keys;
     Direct<WithSuspension, Fixed<2>>, 4 keys;
     Direct<Plain, Fixed<3>>, 5 keys;
-    Direct<WithSuspension, Fixed<4>, NoMetrics>, 6 keys;
+    Direct<WithSuspension, Fixed<4>, ()>, 6 keys;
     Direct<WithSuspension, Fixed<8>>, 9 keys;
     Direct<WithSuspension, Fixed<64>>, 40 keys;
     Direct<WithSuspension, Fixed<64, u16>>, 6 keys;
@@ -105,7 +104,7 @@ static CANDIDATES: [Candidate; 22] = candidates! {
     Direct<Groups<u8>, Growable>, 6 keys;
     Direct<Groups<u8, WithSuspension<Levels<3>>>, Fixed<4>>, 6 keys;
     Direct<Plain, Growable>, 40 keys;
-    Direct<Plain, Growable, NoMetrics>, 6 keys;
+    Direct<Plain, Growable, ()>, 6 keys;
     OnWorkQueue<Bare<WithSuspension, Fixed<2>>>, 4 keys;
     OnWorkQueue<Bare<Plain, Growable>>, 6 keys;
     Direct<WithSuspension<Levels<3>>, Fixed<4>>, 6 keys;

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use requeue_core::Instant;
-use requeue_core::backoff::{
-    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, jitter, no_jitter,
-};
+use requeue_core::backoff::{Backoff, jitter, no_jitter};
 use requeue_proptest::limiter::FloatBits;
 use serde::Deserialize;
 
@@ -40,13 +38,14 @@ pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
         let start = Instant::EPOCH;
         match trace.kind {
             Kind::Step => steps(&trace, backoff, progress),
-            Kind::DelayFunc => delays(&trace, backoff, progress),
+            Kind::DelayFunc => delays(&trace, backoff.delay_func(no_jitter), progress),
             Kind::DelayWithReset => {
-                delays(&trace, backoff.delay_with_reset(reset, start), progress)
+                let next = backoff.delay_with_reset(reset, start, no_jitter);
+                delays(&trace, next, progress)
             }
             Kind::ExponentialManager => {
-                let manager = ExponentialBackoffManager::new(backoff, reset, start);
-                delays(&trace, manager, progress)
+                let next = backoff.delay_with_idle_reset(reset, start, no_jitter);
+                delays(&trace, next, progress)
             }
             Kind::JitterStep => jittered_steps(&trace, backoff, progress),
             Kind::JitterFn => jitters(&trace, progress),
@@ -144,7 +143,7 @@ fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result
 
 fn delays(
     trace: &Trace,
-    mut manager: impl BackoffManager,
+    mut next: impl FnMut(Instant) -> Duration,
     progress: &mut Progress,
 ) -> Result<(), Stop> {
     let mut now = Instant::EPOCH;
@@ -153,7 +152,7 @@ fn delays(
             now = now + nanos(op.d);
             progress.step(op, now.as_nanos() == op.t, &now)?;
         } else {
-            let delay = manager.next_delay(now, &mut no_jitter);
+            let delay = next(now);
             progress.step(op, op.delay.map(nanos) == Some(delay), &delay)?;
         }
     }
@@ -218,24 +217,18 @@ struct Retried {
 
 /// The loop that a caller would write, on a clock that only moves in its pauses. Calls are counted
 /// from zero; one that is negative never comes.
-fn retry(backoff: Backoff, succeed_on_call: i64) -> Retried {
+fn retry(mut backoff: Backoff, succeed_on_call: i64) -> Retried {
     let mut run = Retried::default();
-    let mut attempts = backoff.attempts();
-    loop {
-        match attempts.next(&mut no_jitter) {
-            Attempt::Call => {
-                run.call_times_ns.push(run.elapsed_ns);
-                if usize::try_from(succeed_on_call) == Ok(run.call_times_ns.len() - 1) {
-                    return run;
-                }
-            }
-            Attempt::Pause(pause) => run.elapsed_ns += pause.as_nanos(),
-            _ => {
-                run.timed_out = true;
-                return run;
-            }
+    while backoff.steps > 0 {
+        run.call_times_ns.push(run.elapsed_ns);
+        if usize::try_from(succeed_on_call) == Ok(run.call_times_ns.len() - 1) {
+            return run;
         }
+        let pause = backoff.retry_delay(&mut no_jitter).unwrap_or_default();
+        run.elapsed_ns += pause.as_nanos();
     }
+    run.timed_out = true;
+    run
 }
 
 /// The greatest number each time.

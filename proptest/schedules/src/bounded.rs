@@ -2,8 +2,8 @@
 
 use std::convert;
 
+use requeue_std::binding::Reporter;
 use requeue_std::limiter::NoLimit;
-use requeue_std::metrics::Reporter;
 use requeue_std::priority::Plain;
 use requeue_std::storage::Fixed;
 use requeue_std::{Added, Queue, Rejected};

@@ -8,11 +8,12 @@ use std::task::{self, Context, Wake};
 use std::time::Duration;
 
 use requeue_std::QueueClock;
+use requeue_std::binding::RandomState;
+use requeue_std::binding::Reporter;
 use requeue_std::binding::{self, AsShared, Batch, Guard, Host, Lock, Suspends};
 use requeue_std::limiter::{Exponential, RateLimiter};
-use requeue_std::metrics::Reporter;
 use requeue_std::priority::{Groups, Plain, Priorities};
-use requeue_std::storage::{Growable, RandomState, Storage};
+use requeue_std::storage::{Growable, Storage};
 use requeue_std::{
     Action, Drained, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
 };

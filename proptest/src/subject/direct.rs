@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::Index;
 use requeue_core::binding::{Getter, Next, Session, Wake};
-use requeue_core::metrics::{Metrics, NoMetrics};
-use requeue_core::storage::{Fixed, Growable, Index, Storage};
+use requeue_core::metrics::Metrics;
+use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, Policy,
     Rejected, Stats, Sweep, Why,
@@ -202,7 +203,7 @@ impl Note for Figures {
     }
 }
 
-impl Note for NoMetrics {
+impl Note for () {
     fn figures(&self) -> Option<Figures> {
         None
     }

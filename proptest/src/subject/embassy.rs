@@ -10,7 +10,7 @@ use requeue_core::storage::Fixed;
 use requeue_core::{Action, Drained, Rejected};
 use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
-use requeue_embassy::{WaitError, With, WorkQueue};
+use requeue_embassy::{WaitError, WorkQueue};
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
@@ -21,7 +21,7 @@ use crate::limiter::AnyLimiter;
 /// How many calls may wait at once.
 const WAITERS: usize = 4;
 
-type Parts<C> = With<Figures, u16, C>;
+type Parts<C> = (Figures, u16, C);
 type Inner<const N: usize, P, C> =
     WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<C>>;
 

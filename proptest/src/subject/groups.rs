@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::Index;
+use requeue_core::binding::RandomState;
 use requeue_core::limiter::TokenBucket;
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::{
     Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSuspension,
 };
-use requeue_core::storage::{Fixed, Growable, Index, RandomState, Storage};
+use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Added, GroupLimits, GroupState, Policy, Queue, Rejected};
 
 use super::Key;

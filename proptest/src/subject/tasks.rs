@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Shared, timeout_at};
-use requeue_core::metrics::Reporter;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Drained, Instant};

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Shared};
-use requeue_core::metrics::Reporter;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_std::binding::ThreadHost;

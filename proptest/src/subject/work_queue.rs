@@ -8,7 +8,6 @@ use std::time::Duration;
 use requeue_core::binding::{
     Clock, FixedWaitList, Getter, Host, Lock, Machine, Next, Shared, State, Wake,
 };
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Priorities;
 use requeue_core::{
     Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, Rejected, Stats, Why,
@@ -488,7 +487,7 @@ impl<P: Kind, S: Home> Host for Alone<P, S> {
     type Priorities = P;
     type Limiter = AnyLimiter;
     type Storage = S;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<0>;
     type Clock = HandClock;
     type Lock = Single<State<Self>>;
@@ -516,7 +515,7 @@ impl<P: Kind, S: Home> Runtime for Bare<P, S> {
     type Calls = Futures;
 
     fn new(setup: &Configuration) -> Self {
-        let state = State::new(S::build(setup, NoMetrics), FixedWaitList::new());
+        let state = State::new(S::build(setup, ()), FixedWaitList::new());
         Self {
             queue: Shared::new(Single(RefCell::new(state)), HandClock::new()),
             calls: Futures::new(),

@@ -13,13 +13,14 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use requeue_core::binding::RandomState;
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::limiter::{DefaultController, default_controller};
-use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
-use requeue_core::storage::{Fixed, Growable, RandomState, Storage};
+use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Action, Drained, Finished, Guard, Instant, Queue};
-use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
 use tokio::runtime;
@@ -249,15 +250,8 @@ fn bare<S: Storage>(queue: Keys<S, Timed>, script: &[Step]) {
     survives(&queue, script, |now| queue.clock().set(now));
 }
 
-type OfEmbassy<C> = requeue_embassy::WorkQueue<
-    NoopRawMutex,
-    u8,
-    4,
-    Plain,
-    DefaultController,
-    3,
-    With<Timed, u8, C>,
->;
+type OfEmbassy<C> =
+    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, Plain, DefaultController, 3, (Timed, u8, C)>;
 
 fn cases(base: u32) -> ProptestConfig {
     ProptestConfig {

@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Host, Shared, timeout_at};
 use requeue_core::limiter::NoLimit;
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Guard, Queue};
-use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_proptest::rounds;
 use requeue_test_tools::{ByHand, Rng, by_hand, in_time};
@@ -171,7 +169,7 @@ type OfEmbassy = requeue_embassy::WorkQueue<
     Plain,
     NoLimit,
     CALLS_MAX,
-    With<NoMetrics, u8, &'static requeue_embassy::ManualClock<NoopRawMutex>>,
+    ((), u8, &'static requeue_embassy::ManualClock<NoopRawMutex>),
 >;
 
 bind!(OfTokio, fits, |this: &Self, by| this

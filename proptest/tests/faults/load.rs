@@ -6,12 +6,11 @@ use std::thread;
 
 use requeue_core::binding::{AsShared, Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::limiter::NoLimit;
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Instant, Queue, Rejected};
+use requeue_embassy::ManualClock;
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{ManualClock, With};
 use requeue_proptest::rounds;
 use requeue_test_tools::{Rng, in_time};
 
@@ -47,7 +46,7 @@ impl Host for Behind {
     type Priorities = Plain;
     type Limiter = NoLimit;
     type Storage = Fixed<ROOM>;
-    type Metrics = NoMetrics;
+    type Metrics = ();
     type Waiters = FixedWaitList<0>;
     type Clock = Stopped;
     type Lock = Locked<State<Self>>;
@@ -190,7 +189,7 @@ fn a_full_queue_of_embassy_hands_back_what_it_refuses_and_loses_nothing() {
         Plain,
         NoLimit,
         3,
-        With<NoMetrics, u8, ManualClock>,
+        ((), u8, ManualClock),
     >;
     in_time(|| {
         let queue = Embassy::from_queue(Queue::new(NoLimit), ManualClock::new());

@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Getter, Host, Next, Shared};
 use requeue_core::limiter::RateLimiter;
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Added, Instant, Queue};
-use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 
 /// Never.
@@ -95,7 +93,7 @@ fn a_key_that_is_held_back_for_ever_is_handed_back_to_embassy() {
         Plain,
         Never,
         3,
-        With<NoMetrics, u8, requeue_embassy::ManualClock<NoopRawMutex>>,
+        ((), u8, requeue_embassy::ManualClock<NoopRawMutex>),
     >;
     let queue = Keys::from_queue(
         Queue::<_, Plain, _, Fixed<4>>::new(Never),

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Host, Shared};
 use requeue_core::limiter::RateLimiter;
-use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Drained, Instant, Queue, Workers};

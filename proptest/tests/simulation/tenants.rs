@@ -5,11 +5,11 @@ use std::mem::take;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use requeue_core::binding::RandomState;
 use requeue_core::binding::{Getter, Next, Ticket, Wake};
 use requeue_core::limiter::Exponential;
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Groups;
-use requeue_core::storage::{Growable, RandomState};
+use requeue_core::storage::Growable;
 use requeue_core::{
     Action, AddOptions, Finished, GroupLimits, Instant, Leftover, Queue, Rejected, Scheduled,
 };
@@ -61,7 +61,7 @@ impl Audited {
         let tenant = |object: &Object| object.0;
         let mut audited = Self {
             defect,
-            queue: Queue::growable_with_groups(limiter, NoMetrics, hasher, 0, tenant),
+            queue: Queue::growable_with_groups(limiter, (), hasher, 0, tenant),
             accounts: (0..TENANTS).map(|tenant| (tenant, Account::NEW)).collect(),
             closed: false,
             loses_wake: false,

@@ -25,7 +25,7 @@ fn backoff_until_runs_at_the_times_of_its_backoff() {
         let worker_clock = clock.clone();
         let worker_stop = stop.clone();
         scope.spawn(move || {
-            let backoff = BackoffUntil::non_sliding(backoff, no_jitter);
+            let backoff = BackoffUntil::non_sliding(backoff.delay_func(no_jitter));
             backoff_until(backoff, worker_clock, &worker_stop, || {
                 ran.send(()).unwrap()
             });
@@ -54,7 +54,7 @@ fn a_loop_that_is_woken_for_no_reason_pauses_on() {
         let worker_clock = clock.clone();
         let (stop, ran) = (&stop, &ran);
         let looping = scope.spawn(move || {
-            let backoff = BackoffUntil::non_sliding(backoff, no_jitter);
+            let backoff = BackoffUntil::non_sliding(backoff.delay_func(no_jitter));
             backoff_until(backoff, worker_clock, stop, || {
                 unpark_this_thread();
                 ran.send(()).unwrap();
@@ -86,7 +86,7 @@ fn one_signal_stops_every_loop_in_its_pause() {
         for _ in 0..3 {
             let (stop, ran) = (stop.clone(), ran.clone());
             scope.spawn(move || {
-                let backoff = BackoffUntil::sliding(backoff, no_jitter);
+                let backoff = BackoffUntil::sliding(backoff.delay_func(no_jitter));
                 backoff_until(backoff, QueueClock::new(), &stop, || ran.send(()).unwrap());
             });
         }

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_std::binding::AsShared;
+use requeue_std::binding::Reporter;
 use requeue_std::limiter::NoLimit;
-use requeue_std::metrics::Reporter;
 use requeue_std::priority::Plain;
 use requeue_std::storage::Growable;
 use requeue_std::{Action, ManualClock, WorkQueue, Workers};

@@ -17,7 +17,7 @@ use requeue_core::storage::Storage;
 use requeue_core::{Action, Failure, IntoAction, Leftover, RunContext, Workers};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::TokioClock;
+use crate::clock::QueueClock;
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
 
@@ -135,7 +135,7 @@ where
     ) -> Option<Guard<K, P, L, S>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
         let mut work =
-            try_in_turn::<TokioClock, _>(|| worker.try_get(wanted.get(), &mut call)).await;
+            try_in_turn::<QueueClock, _>(|| worker.try_get(wanted.get(), &mut call)).await;
         if work.is_none() {
             let taken = call.wait(None, |session, getter| {
                 worker.poll_get(wanted.get(), session, queue.clock(), getter)

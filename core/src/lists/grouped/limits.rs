@@ -83,14 +83,13 @@ impl GroupLimits {
     ///
     /// ```
     /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::NoMetrics;
     /// use requeue_core::priority::Groups;
     /// use requeue_core::storage::Fixed;
     /// use requeue_core::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
-    ///     Queue::with_groups(NoLimit, NoMetrics, |key| key.0);
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
     /// queue.at(now).limit_group("b", Some(GroupLimits::new().weight(2))).unwrap();
     ///
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)], |_| {});

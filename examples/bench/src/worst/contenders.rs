@@ -4,9 +4,10 @@ use core::hash::{BuildHasher, Hash};
 use std::collections::HashMap;
 use std::time::Duration;
 
+use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Ticket};
 use requeue_core::limiter::{Exponential, default_item_based};
-use requeue_core::metrics::{Metrics, Reporter, Times};
+use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Instant, Queue};

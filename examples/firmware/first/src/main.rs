@@ -14,7 +14,7 @@ use requeue_embassy::Policy;
 use requeue_embassy::limiter::Exponential;
 use requeue_embassy::priority::WithPolicy;
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Action, EmbassyClock, Queue, Retries, RunContext, WorkQueue};
+use requeue_embassy::{Action, QueueClock, Queue, RunContext, RunLimits, WorkQueue};
 
 /// What there is to do. A key names the work and carries no data: a run reads the newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ const POLICY: Policy = Policy::new().hold_failures();
 /// Room for 16 keys, and for what the policy keeps of each.
 type Jobs = WorkQueue<CriticalSectionRawMutex, Job, 16, WithPolicy>;
 
-static JOBS: Jobs = WorkQueue::from_queue(Queue::new(BACKOFF).with_policy(POLICY), EmbassyClock);
+static JOBS: Jobs = WorkQueue::from_queue(Queue::new(BACKOFF).with_policy(POLICY), QueueClock);
 
 /// The sensor has raised its line. Ten edges before a worker is free make one run; an edge during
 /// that run makes one more.
@@ -56,7 +56,7 @@ async fn worker() {
         Job::Upload => upload().await.map(|()| Action::Success),
     };
     let ended = JOBS.run_with(
-        Retries::at_most(8),
+        RunLimits::new().max_retries(8),
         work,
         |job, _, attempt| hprintln!("{} ms: {:?} failed, attempt {}", now(), job, attempt),
         |job, _| hprintln!("{} ms: {:?} is given up", now(), job),

@@ -22,9 +22,8 @@ use heapless::Vec;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_embassy::GroupLimits;
 use requeue_embassy::limiter::{Exponential, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::{Groups, Plain};
-use requeue_embassy::{Action, Drained, EmbassyClock, Queue, WorkQueue};
+use requeue_embassy::{Action, Drained, QueueClock, Queue, WorkQueue};
 use requeue_firmware::{board, end, executor, println};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,10 +37,10 @@ struct Sensor {
 type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Groups<u8, Plain, 2>, Exponential, 4>;
 
 static READINGS: Readings = WorkQueue::from_queue(
-    Queue::with_groups(default_item_based(), NoMetrics, |sensor: &Sensor| {
+    Queue::with_groups(default_item_based(), (), |sensor: &Sensor| {
         sensor.bus
     }),
-    EmbassyClock,
+    QueueClock,
 );
 
 const ONE_AT_A_TIME: GroupLimits = GroupLimits::new().max_active(1);

@@ -11,16 +11,15 @@ use std::time::Duration;
 
 use requeue_embassy::binding::{AsShared, Lock};
 use requeue_embassy::limiter::Exponential;
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::WithSuspension;
 use requeue_embassy::{
     Action, Added, Drained, Finished, Instant, KeyState, Leftover, ManualClock, Queue, Rejected,
-    WaitError, With, WorkQueue,
+    WaitError, WorkQueue,
 };
 use requeue_interrupts::{Interruptible, boundary, interrupt_with, is_critical};
 
 type Clock = ManualClock<Interruptible>;
-type Parts = With<NoMetrics, u8, &'static Clock>;
+type Parts = ((), u8, &'static Clock);
 /// Room for two keys, and for six calls that wait.
 type Keys = WorkQueue<Interruptible, u32, 2, WithSuspension, Exponential, 6, Parts>;
 type Guard<'q> =

@@ -8,10 +8,8 @@ use std::thread;
 
 use requeue_core::binding::{AsShared, Clock, Timer};
 use requeue_core::limiter::NoLimit;
-use requeue_core::metrics::NoMetrics;
 use requeue_core::priority::Plain;
 use requeue_core::{Instant, Queue};
-use requeue_embassy::With;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_test_tools::in_time;
 
@@ -79,8 +77,7 @@ fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
     future.as_mut().poll(&mut context)
 }
 
-type Unhurried =
-    requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, Plain, NoLimit, 3, With<NoMetrics, u8, Own>>;
+type Unhurried = requeue_embassy::WorkQueue<NoopRawMutex, u8, 4, Plain, NoLimit, 3, ((), u8, Own)>;
 
 /// A queue with a key that is due in an hour.
 fn with_a_delayed_key() -> (Own, Unhurried) {

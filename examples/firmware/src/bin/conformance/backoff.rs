@@ -3,9 +3,7 @@
 use core::time::Duration;
 
 use requeue_embassy::Instant;
-use requeue_embassy::backoff::{
-    Attempt, Backoff, BackoffManager, ExponentialBackoffManager, jitter, no_jitter,
-};
+use requeue_embassy::backoff::{Backoff, jitter, no_jitter};
 
 use crate::judge::Judge;
 use crate::recording::Bytes;
@@ -26,11 +24,14 @@ pub fn replay(bytes: &mut Bytes<'_>, judge: &mut Judge) {
     judge.steps += steps;
     match kind {
         0 => step(bytes, judge, backoff, steps),
-        1 => pause(bytes, judge, backoff, steps),
-        2 => pause(bytes, judge, backoff.delay_with_reset(reset, start), steps),
+        1 => pause(bytes, judge, backoff.delay_func(no_jitter), steps),
+        2 => {
+            let next = backoff.delay_with_reset(reset, start, no_jitter);
+            pause(bytes, judge, next, steps);
+        }
         3 => {
-            let manager = ExponentialBackoffManager::new(backoff, reset, start);
-            pause(bytes, judge, manager, steps);
+            let next = backoff.delay_with_idle_reset(reset, start, no_jitter);
+            pause(bytes, judge, next, steps);
         }
         4 => step_with_jitter(bytes, judge, backoff, steps),
         5 => (0..steps).for_each(|_| draw(bytes, judge, backoff.jitter)),
@@ -59,13 +60,18 @@ fn expect_left(bytes: &mut Bytes<'_>, judge: &mut Judge, left: &[Backoff]) {
     }
 }
 
-fn pause(bytes: &mut Bytes<'_>, judge: &mut Judge, mut manager: impl BackoffManager, steps: u32) {
+fn pause(
+    bytes: &mut Bytes<'_>,
+    judge: &mut Judge,
+    mut next: impl FnMut(Instant) -> Duration,
+    steps: u32,
+) {
     let mut now = Instant::EPOCH;
     for _ in 0..steps {
         if bytes.byte() == 1 {
             now = now + bytes.duration();
         } else {
-            let delay = manager.next_delay(now, &mut no_jitter);
+            let delay = next(now);
             judge.expect(now, "a pause", delay, bytes.duration());
         }
     }
@@ -103,26 +109,22 @@ fn expect_range(bytes: &mut Bytes<'_>, judge: &mut Judge, [least, greatest]: [Du
 }
 
 /// The loop that a caller would write, on a clock that only its pauses move.
-fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, backoff: Backoff) {
+fn retry(bytes: &mut Bytes<'_>, judge: &mut Judge, mut backoff: Backoff) {
     let succeeds = bytes.small();
     let calls_recorded = bytes.small();
     let (mut calls, mut elapsed) = (0, Duration::ZERO);
-    let mut attempts = backoff.attempts();
-    let timed_out = loop {
-        match attempts.next(&mut no_jitter) {
-            Attempt::Call => {
-                calls += 1;
-                if calls <= calls_recorded {
-                    judge.expect(calls, "the time of a call", elapsed, bytes.duration());
-                }
-                if calls == succeeds {
-                    break false;
-                }
-            }
-            Attempt::Pause(pause) => elapsed += pause,
-            _ => break true,
+    let mut timed_out = true;
+    while backoff.steps > 0 {
+        calls += 1;
+        if calls <= calls_recorded {
+            judge.expect(calls, "the time of a call", elapsed, bytes.duration());
         }
-    };
+        if calls == succeeds {
+            timed_out = false;
+            break;
+        }
+        elapsed += backoff.retry_delay(&mut no_jitter).unwrap_or_default();
+    }
     // What is not read would be taken for what follows.
     for _ in calls..calls_recorded {
         let _ = bytes.duration();

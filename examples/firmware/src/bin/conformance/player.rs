@@ -10,7 +10,7 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::Finished;
 use requeue_embassy::binding::{AsShared, Lock, Ticket};
 use requeue_embassy::priority::Plain;
-use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, With, WorkQueue};
+use requeue_embassy::{Action, Guard, ManualClock, Queue, Rejected, WorkQueue};
 
 use crate::drains::Drains;
 use crate::figures::Figures;
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(500);
 /// As many as a recording has, at most.
 pub const KEYS_MAX: usize = 16;
 
-pub type Parts<'c> = With<Figures, u8, &'c ManualClock>;
+pub type Parts<'c> = (Figures, u8, &'c ManualClock);
 pub type Keys<'c> = WorkQueue<CriticalSectionRawMutex, u8, KEYS_MAX, Plain, Limiter, 3, Parts<'c>>;
 type Taken<'q, 'c> = Guard<'q, CriticalSectionRawMutex, u8, KEYS_MAX, Plain, Limiter, 3, Parts<'c>>;
 

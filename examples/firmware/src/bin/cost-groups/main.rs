@@ -11,10 +11,9 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::GroupLimits;
 use requeue_embassy::limiter::{Exponential, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::{Groups, Plain};
-use requeue_embassy::storage::Index;
-use requeue_embassy::{Queue, With, WorkQueue};
+use requeue_embassy::binding::Index;
+use requeue_embassy::{Queue, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end, println};
 
@@ -27,7 +26,7 @@ type Keys<'c, const N: usize, I> = WorkQueue<
     Eight,
     Exponential,
     3,
-    With<NoMetrics, I, &'c Clock>,
+    ((), I, &'c Clock),
 >;
 
 const ONE: GroupLimits = GroupLimits::new().max_active(1);
@@ -35,7 +34,7 @@ const ONE: GroupLimits = GroupLimits::new().max_active(1);
 /// The keys of each hundred are a group.
 fn queue<const N: usize, I: Index>(clock: &Clock) -> Keys<'_, N, I> {
     let group_of = |key: &u16| (key / 100) as u8;
-    let queue = Queue::with_groups(default_item_based(), NoMetrics, group_of);
+    let queue = Queue::with_groups(default_item_based(), (), group_of);
     WorkQueue::from_queue(queue, clock)
 }
 

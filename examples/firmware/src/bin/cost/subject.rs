@@ -8,16 +8,16 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
-use requeue_embassy::storage::{Fixed, Index};
-use requeue_embassy::{Action, Queue, With, WorkQueue};
+use requeue_embassy::binding::Index;
+use requeue_embassy::storage::Fixed;
+use requeue_embassy::{Action, Queue, WorkQueue};
 pub use requeue_firmware::meter::Clock;
 use requeue_firmware::meter::{Row, instructions};
 use requeue_firmware::println;
 
 pub type Keys<'c, const N: usize, I, L = Exponential> =
-    WorkQueue<CriticalSectionRawMutex, u16, N, Plain, L, 3, With<NoMetrics, I, &'c Clock>>;
+    WorkQueue<CriticalSectionRawMutex, u16, N, Plain, L, 3, ((), I, &'c Clock)>;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MILLISECOND: Duration = Duration::from_millis(1);
@@ -168,7 +168,7 @@ fn worst<const N: usize, I: Index>(rows: &mut Vec<Row, 24>) {
     row(rows, "`add` of a key that finds no room", full);
 
     // Keys with one hash: the worst that an attacker who chooses the keys can do.
-    type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
+    type Parts<'c, I> = ((), I, &'c Clock);
     let same: WorkQueue<CriticalSectionRawMutex, Same, N, Plain, NoLimit, 3, Parts<'_, I>> =
         WorkQueue::from_queue(Queue::new(NoLimit), &clock);
     for key in 0..N as u16 {

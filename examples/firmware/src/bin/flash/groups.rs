@@ -9,10 +9,9 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::binding::Clock;
 use requeue_embassy::limiter::{Exponential, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::{Groups, Plain};
 use requeue_embassy::{GroupLimits, Instant};
-use requeue_embassy::{Queue, With, WorkQueue};
+use requeue_embassy::{Queue, WorkQueue};
 use requeue_firmware::end;
 
 /// A clock that takes no flash, so that no driver is counted.
@@ -24,12 +23,12 @@ impl Clock for Foreign {
     }
 }
 
-type Parts = With<NoMetrics, u8, Foreign>;
+type Parts = ((), u8, Foreign);
 type Keys =
     WorkQueue<CriticalSectionRawMutex, u16, 16, Groups<u8, Plain, 4>, Exponential, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(
-    Queue::with_groups(default_item_based(), NoMetrics, |key: &u16| *key as u8),
+    Queue::with_groups(default_item_based(), (), |key: &u16| *key as u8),
     Foreign,
 );
 

@@ -10,9 +10,8 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use requeue_embassy::Instant;
 use requeue_embassy::binding::Clock;
 use requeue_embassy::limiter::{Exponential, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
-use requeue_embassy::{Queue, With, WorkQueue};
+use requeue_embassy::{Queue, WorkQueue};
 use requeue_firmware::end;
 
 /// A clock that takes no flash, so that no driver is counted.
@@ -24,7 +23,7 @@ impl Clock for Foreign {
     }
 }
 
-type Parts = With<NoMetrics, u8, Foreign>;
+type Parts = ((), u8, Foreign);
 type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, Exponential, 3, Parts>;
 
 static KEYS: Keys = WorkQueue::from_queue(Queue::new(default_item_based()), Foreign);

@@ -12,17 +12,16 @@ use core::time::Duration;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::limiter::{Exponential, default_item_based};
-use requeue_embassy::metrics::NoMetrics;
 use requeue_embassy::priority::Plain;
-use requeue_embassy::storage::Index;
-use requeue_embassy::{Guard, Queue, With, WorkQueue};
+use requeue_embassy::binding::Index;
+use requeue_embassy::{Guard, Queue, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end};
 
 type Mutex = CriticalSectionRawMutex;
 type Key = u16;
 type Limiter = Exponential;
-type Parts<'c, I> = With<NoMetrics, I, &'c Clock>;
+type Parts<'c, I> = ((), I, &'c Clock);
 type Keys<'c, const N: usize, I> = WorkQueue<Mutex, Key, N, Plain, Limiter, 3, Parts<'c, I>>;
 type KeyGuard<'q, const N: usize, I> = Guard<'q, Mutex, Key, N, Plain, Limiter, 3, Parts<'q, I>>;
 
