@@ -146,5 +146,5 @@ fn guards_batches_and_workers_can_be_shown() {
     assert_eq!(format!("{:?}", batch(&queue)), "[2, 3]");
 
     let workers: Workers<'_, u32, String> = Workers::new(4);
-    assert!(format!("{workers:?}").starts_with("Workers { count: 4, retries: "));
+    assert!(format!("{workers:?}").starts_with("Workers { count: 4, max_retries: "));
 }
