@@ -2,106 +2,86 @@
 //! with.
 
 use std::fs;
-use std::path::Path;
 
-use crate::debian::shown;
-use crate::invocation::Invocation;
+use crate::cmd::{all, cmd, read, root, target};
 use crate::report::{Stop, Verdict};
-use crate::servers::with_protoc;
-use crate::toolchain;
-use crate::workspace::{Package, Workspace};
-
-/// Where the lists are.
-const LISTS: &str = "docs/api";
+use crate::toolchain::described;
+use crate::tools::with_protoc;
+use crate::workspace::{KUBE, OURS, published};
 
 /// Compares the lists with what the sources say, except for the workspace of `kube`: what it
 /// depends on would be checked once more, with other features than for its tests.
-pub(crate) fn check(workspace: &Workspace) -> Verdict {
-    compare(&[workspace], workspace)
+pub(crate) fn check() -> Verdict {
+    compare(false)
 }
 
 /// Compares all lists.
-pub(crate) fn check_all(workspace: &Workspace) -> Verdict {
-    compare(&[workspace, &workspace.kube()?], workspace)
+pub(crate) fn check_all() -> Verdict {
+    compare(true)
 }
 
 /// Writes all lists.
-pub(crate) fn write(workspace: &Workspace) -> Verdict {
-    let folder = workspace.root.join(LISTS);
-    make(&folder, &[workspace, &workspace.kube()?], workspace)
+pub(crate) fn write() -> Verdict {
+    make("docs/api", true).map(|_| ())
 }
 
-fn compare(which: &[&Workspace], workspace: &Workspace) -> Verdict {
-    let made = workspace.target().join("api");
-    make(&made, which, workspace)?;
-    let packages = which.iter().flat_map(|which| which.published());
-    let differ = packages.filter(|package| {
-        let file = format!("{}.txt", package.name);
-        let difference = Invocation::new("git --no-pager diff --no-index --unified=0")
-            .args([format!("{LISTS}/{file}"), shown(&made.join(file))]);
-        difference.run(&workspace.root).is_err()
+fn compare(with_kube: bool) -> Verdict {
+    let made = target("api");
+    let same = make(&made, with_kube)?.into_iter().map(|name| {
+        let lists = [format!("docs/api/{name}.txt"), format!("{made}/{name}.txt")];
+        let difference = "git --no-pager diff --no-index --unified=0";
+        cmd(difference).args(lists).run().map_err(|_| {
+            let hint = "if that is meant, run `cargo xtask api`, and say it in CHANGELOG.md";
+            Stop::Failed(format!(
+                "{name}: other public items than in docs/api; {hint}"
+            ))
+        })
     });
-    let differ: Vec<&str> = differ.map(|package| package.name.as_str()).collect();
-    if differ.is_empty() {
-        return Ok(());
-    }
-    Err(Stop::Failed(format!(
-        "{}: other public items than in {LISTS}; if that is meant, run `cargo xtask api`, and say \
-         it in CHANGELOG.md",
-        differ.join(", ")
-    )))
+    all(same)
 }
 
-/// Writes a list for each library into a folder, and leaves nothing else there.
-fn make(folder: &Path, which: &[&Workspace], workspace: &Workspace) -> Verdict {
-    pinned(&workspace.root)?;
+/// Writes a list for each library into a folder, leaves nothing else there, and returns their names.
+fn make(folder: &str, with_kube: bool) -> Verdict<Vec<String>> {
+    let toolchain = read("rust-toolchain.toml")?;
+    let release = described("release: ")?;
+    if !toolchain.contains(&format!("channel = \"{release}\"")) {
+        // Another one prints another format.
+        let why = format!("the lists are those of the pinned Rust, and this is {release}");
+        return Err(Stop::Skipped(why));
+    }
+    let mut json = Vec::new();
+    let (mut names, mut docs) = (Vec::new(), Vec::new());
+    let doc = cmd("cargo doc --all-features --no-deps --lib")
+        .env(
+            "RUSTDOC",
+            root().join("xtask/rustdoc-json").display().to_string(),
+        )
+        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format json");
+    // The selection of the step `doc`, whose builds this one shares.
+    docs.push((OURS, "doc", with_protoc(doc.clone().arg("--workspace"))));
+    if with_kube {
+        let kube = "-p requeue-kube --features k8s-openapi/latest --manifest-path kube/Cargo.toml";
+        let kube = doc
+            .args(kube.split(' '))
+            .args(["--target-dir", &target("../kube/target")]);
+        docs.push((KUBE, "../kube/target/doc", kube));
+    }
+    for (manifest, made, line) in docs {
+        line.run()?;
+        for package in published(manifest)? {
+            json.push(target(&format!(
+                "{made}/{}.json",
+                package.name.replace('-', "_")
+            )));
+            names.push(package.name.clone());
+        }
+    }
+    let folder = root().join(folder);
     if folder.is_dir() {
-        fs::remove_dir_all(folder).map_err(|error| error.to_string())?;
+        fs::remove_dir_all(&folder)?;
     }
-    fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    let mut files = Vec::new();
-    for of in which {
-        let line = Invocation::new("cargo doc --all-features --no-deps --lib");
-        let line = if of.root == workspace.root {
-            // The selection of the step `doc`, whose builds this one shares.
-            with_protoc(line.args(["--workspace"]), workspace)?
-        } else {
-            line.args(["-p", "requeue-kube", "--features", "k8s-openapi/latest"])
-        };
-        line.args(manifest_of(of))
-            .variable("RUSTDOC", shown(&workspace.root.join("xtask/rustdoc-json")))
-            .variable("RUSTDOCFLAGS", "-Zunstable-options --output-format json")
-            .run(&workspace.root)?;
-        let made = of.target().join("doc");
-        let file = |package: &Package| made.join(package.name.replace('-', "_") + ".json");
-        files.extend(of.published().map(|package| shown(&file(package))));
-    }
-    Invocation::new("cargo run --quiet -p public-items --")
-        .args([shown(folder)])
-        .args(files)
-        .run(&workspace.root)?;
-    Ok(())
-}
-
-/// What tells cargo which workspace is meant.
-pub(crate) fn manifest_of(workspace: &Workspace) -> [String; 2] {
-    let manifest = workspace.root.join("Cargo.toml");
-    ["--manifest-path".to_owned(), shown(&manifest)]
-}
-
-/// Whether this is the Rust whose lists are in the repository: another one prints another format.
-fn pinned(root: &Path) -> Verdict {
-    let file = root.join("rust-toolchain.toml");
-    let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
-    let channel = text
-        .lines()
-        .find_map(|line| line.strip_prefix("channel = "));
-    let wanted = channel.unwrap_or_default().trim_matches('"');
-    let release = toolchain::release(root)?;
-    if release == wanted {
-        return Ok(());
-    }
-    Err(Stop::Skipped(format!(
-        "the lists are those of Rust {wanted}, and this is {release}"
-    )))
+    fs::create_dir_all(&folder)?;
+    let list = cmd("cargo run --quiet -p public-items --").arg(folder.display().to_string());
+    list.args(json).run()?;
+    Ok(names)
 }

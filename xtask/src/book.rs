@@ -1,121 +1,100 @@
-//! The guide: its table of contents, its links, and how it becomes pages for a browser.
+//! Pages: their links, and the guide, its table of contents and how it becomes pages for a browser.
 
 use std::fs;
-use std::io;
-use std::path::Path;
 
+use crate::cmd::{read, root, target};
 use crate::examples;
-use crate::invocation::Invocation;
-use crate::links;
-use crate::report::{Stop, Verdict};
-use crate::workspace::Workspace;
+use crate::report::{Verdict, verdict};
+use crate::tidy::committed;
+use crate::tools::{LYCHEE, MDBOOK};
 
 const SOURCES: &str = "docs/book/src";
-/// The column after the names in what the example `delays` prints.
-const DELAYS_FROM: usize = 18;
-const DASHBOARD: &str = "docs/book/grafana.json";
-/// Built below `target`, once: it costs a minute and a half of processor time.
-const MDBOOK: &str = "0.4.52";
+
+/// Whether the files and headings to which pages link are there. The web is left out.
+pub(crate) fn links() -> Verdict {
+    lychee(committed("*.md")?)
+}
+
+fn lychee(pages: Vec<String>) -> Verdict {
+    let line = LYCHEE
+        .get()?
+        .args("--offline --include-fragments --no-progress".split(' '));
+    line.args(pages).run()
+}
 
 /// Checks the sources of the book, and builds it into `target/book`.
-pub(crate) fn run(workspace: &Workspace) -> Verdict {
-    let mistakes = mistakes(&workspace.root)?;
-    if !mistakes.is_empty() {
-        return Err(Stop::Failed(mistakes.join("\n")));
+pub(crate) fn run() -> Verdict {
+    verdict(&mistakes()?)?;
+    let (pages, sources) = (target("book"), format!("file://{}", root().display()));
+    let build = MDBOOK
+        .get()?
+        .args(["build", "docs/book", "--dest-dir", &pages]);
+    build.run()?;
+    let mut written = Vec::new();
+    for entry in fs::read_dir(&pages)? {
+        let page = entry?.path().display().to_string();
+        // Nothing leads to the first, and the second is all chapters in one.
+        let is_page = page.ends_with(".html") && !page.ends_with("/404.html");
+        if !is_page || page.ends_with("/print.html") {
+            continue;
+        }
+        let text = read(&page)?;
+        // mdBook says so, and goes on.
+        if text.contains("{{#include") {
+            return Err(format!("{page}: includes a file that does not exist").into());
+        }
+        fs::write(&page, leave(&text, &sources))?;
+        written.push(page);
     }
-    let tools = workspace.target().join("tools");
-    let program = tools.join("bin/mdbook");
-    if !program.exists() {
-        install(&tools, workspace)?;
-    }
-    let pages = workspace.target().join("book");
-    let (program, shown) = (program.display().to_string(), pages.display().to_string());
-    let line = Invocation::new("").args([program.as_str(), "build", "docs/book", "--dest-dir"]);
-    line.args([shown.as_str()]).run(&workspace.root)?;
-    let sources = format!("file://{}", workspace.root.display());
-    let broken = finish(&pages, &sources).map_err(|error| error.to_string())?;
-    println!("the book is in {shown}");
-    if broken.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Failed(broken.join("\n")))
-    }
+    println!("the book is in {pages}");
+    lychee(written)
 }
 
-/// Without search, because its index is most of what a build of mdBook waits for.
-fn install(tools: &Path, workspace: &Workspace) -> Verdict {
-    let line = Invocation::new("cargo install mdbook --locked --no-default-features --profile dev")
-        .args(["--version", MDBOOK, "--root"])
-        .args([tools.display().to_string()]);
-    let line = line.variable(
-        "CARGO_TARGET_DIR",
-        tools.join("build").display().to_string(),
-    );
-    let why = |why| Stop::Skipped(format!("mdbook cannot be installed: {why}"));
-    line.run(&workspace.root).map_err(why)?;
-    fs::remove_dir_all(tools.join("build")).map_err(|error| error.to_string().into())
-}
-
-/// What is wrong with the sources: chapters that are not listed, links that lead nowhere, and
-/// examples that no chapter shows.
-fn mistakes(root: &Path) -> Result<Vec<String>, String> {
-    let said = |error: io::Error| error.to_string();
-    let folder = root.join(SOURCES);
-    let summary = fs::read_to_string(folder.join("SUMMARY.md")).map_err(said)?;
-    let listed: Vec<String> = summary.lines().flat_map(links::targets).collect();
-    let (mut mistakes, mut all) = (Vec::new(), String::new());
-    for page in links::files(&folder, ".md").map_err(said)? {
-        let text = fs::read_to_string(&page).map_err(said)?;
-        let name = page
-            .strip_prefix(&folder)
-            .unwrap_or(&page)
-            .display()
-            .to_string();
-        if name != "SUMMARY.md" && !listed.contains(&name) {
-            mistakes.push(format!("{SOURCES}/{name}: SUMMARY.md does not list it"));
+/// What is wrong with the sources: chapters that are not listed, examples that no chapter shows, and
+/// figures that are not those of the code.
+fn mistakes() -> Verdict<Vec<String>> {
+    let mut mistakes = Vec::new();
+    let summary = read(format!("{SOURCES}/SUMMARY.md"))?;
+    let mut all = String::new();
+    for page in committed(&format!("{SOURCES}/*.md"))? {
+        let name = page.trim_start_matches(SOURCES).trim_start_matches('/');
+        if name != "SUMMARY.md" && !summary.contains(&format!("]({name})")) {
+            mistakes.push(format!("{page}: SUMMARY.md does not list it"));
         }
-        for (line, what) in links::check(&page, &text) {
-            mistakes.push(format!("{SOURCES}/{name}:{line}: {what}"));
-        }
-        all += &text;
+        all += &read(&page)?;
     }
-    for name in examples::names(root)? {
+    for name in examples::names()? {
         let path = format!("{}/{name}.rs", examples::FOLDER);
         if !all.contains(&path) {
             mistakes.push(format!("{path}: no chapter names it"));
         }
     }
-    let table = fs::read_to_string(root.join(examples::FOLDER).join("delays.rs")).map_err(said)?;
-    for row in examples::promised(&table)
-        .iter()
-        .flat_map(|text| text.lines().skip(1))
-    {
-        let delays = row.get(DELAYS_FROM..).unwrap_or_default();
-        let delays: Vec<&str> = delays.split_whitespace().collect();
+    let table = examples::promised(&read(format!("{}/delays.rs", examples::FOLDER))?);
+    for row in table.iter().flat_map(|text| text.lines().skip(1)) {
+        // The names take 18 columns.
+        let delays: Vec<&str> = row
+            .get(18..)
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
         if !all.contains(&delays.join(" | ")) {
             mistakes.push(format!(
                 "no table says what the example `delays` prints: {row}"
             ));
         }
     }
-    let dashboard = fs::read_to_string(root.join(DASHBOARD)).map_err(said)?;
-    let code = links::files(&root.join("core/src/metrics"), ".rs").map_err(said)?;
-    let code: Vec<String> = code.iter().flat_map(fs::read_to_string).collect();
-    for name in figures(&dashboard).chain(figures(&all)) {
-        if !code
-            .iter()
-            .any(|code| code.contains(&format!("\"{name}\"")))
-        {
-            mistakes.push(format!(
-                "{SOURCES}, {DASHBOARD}: no metric is called `{name}`"
-            ));
-        }
+    let mut code = String::new();
+    for file in committed("core/src/metrics* core/src/workers/metrics.rs")? {
+        code += &read(file)?;
     }
+    let shown = all + &read("docs/book/grafana.json")?;
+    let unknown = metrics(&shown).filter(|name| !code.contains(&format!("\"{name}\"")));
+    mistakes.extend(unknown.map(|name| format!("{SOURCES}: no metric is called `{name}`")));
     Ok(mistakes)
 }
 
 /// The names of metrics in a text, without what Prometheus appends to that of a histogram.
-fn figures(text: &str) -> impl Iterator<Item = &str> {
+fn metrics(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
     let begins = ["workqueue_", "controller_runtime_"];
     let names = words.filter(move |word| begins.iter().any(|begin| word.starts_with(begin)));
@@ -127,48 +106,22 @@ fn figures(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Makes links that leave the book lead to the files of this clone, because the repository has no
-/// address yet. Returns the links within the book that lead nowhere.
-fn finish(pages: &Path, sources: &str) -> io::Result<Vec<String>> {
-    let mut broken = Vec::new();
-    for page in links::files(pages, ".html")? {
-        let text = fs::read_to_string(&page)?;
-        let text = leave(&text, sources);
-        let folder = page.parent().unwrap_or(pages);
-        for target in within(&text) {
-            if page != pages.join("404.html") && !folder.join(target).exists() {
-                broken.push(format!("{}: `{target}` does not exist", page.display()));
-            }
-        }
-        fs::write(&page, text)?;
-    }
-    Ok(broken)
-}
-
-/// `docs/book/src` is three folders deep; mdBook has made `.html` of what ended in `.md`.
+/// address yet. `docs/book/src` is three folders deep; mdBook has made `.html` of what ended in
+/// `.md`.
 fn leave(page: &str, sources: &str) -> String {
     let mut pieces = page.split("href=\"../");
     let mut whole = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let (target, rest) = piece.split_once('"').unwrap_or((piece, ""));
-        let target = match target.strip_prefix("../") {
-            Some(above) => above
-                .strip_prefix("../")
-                .map_or(format!("docs/{above}"), str::to_owned),
-            None => format!("docs/book/{target}"),
+        let target = match (target.strip_prefix("../../"), target.strip_prefix("../")) {
+            (Some(of_root), _) => of_root.to_owned(),
+            (None, Some(of_docs)) => format!("docs/{of_docs}"),
+            (None, None) => format!("docs/book/{target}"),
         };
         let target = target.replace(".html", ".md");
         whole += &format!("href=\"{sources}/{target}\"{rest}");
     }
     whole
-}
-
-/// The files of the book to which a page links, or that it shows.
-fn within(page: &str) -> impl Iterator<Item = &str> {
-    let after = ["href=\"", "src=\""]
-        .into_iter()
-        .flat_map(|start| page.split(start).skip(1));
-    let targets = after.filter_map(|rest| rest.split(['"', '#']).next());
-    targets.filter(|target| !target.is_empty() && !target.contains(':'))
 }
 
 #[cfg(test)]
@@ -193,13 +146,6 @@ mod tests {
         let text =
             "rate(workqueue_work_duration_seconds_bucket[5m]), `workqueue_depth`, workqueue_*";
         let expected = ["workqueue_work_duration_seconds", "workqueue_depth"];
-        assert_eq!(figures(text).collect::<Vec<_>>(), expected);
-    }
-
-    #[test]
-    fn a_page_names_what_it_links_to() {
-        let page =
-            "<a href=\"a.html#b\"> <img src=\"c.svg\"> <a href=\"#d\"> <a href=\"https://e\">";
-        assert_eq!(within(page).collect::<Vec<_>>(), ["a.html", "c.svg"]);
+        assert_eq!(metrics(text).collect::<Vec<_>>(), expected);
     }
 }

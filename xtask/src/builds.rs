@@ -1,69 +1,60 @@
-//! What is built with other features, for other targets and with other compilers.
+//! What is built with other features, for other targets, with other compilers, and where its tests
+//! run.
 
 use std::collections::BTreeMap;
 
-use crate::combinations::combinations;
-use crate::invocation::Invocation;
+use crate::cmd::{Cmd, cmd, run_each};
+use crate::examples;
 use crate::report::{Stop, Verdict};
-use crate::servers::with_protoc;
-use crate::steps::run_each;
-use crate::toolchain;
-use crate::workspace::Workspace;
-
-/// Set where tests are built, mostly once: what would make a second build quicker is almost half of
-/// what the first one writes. Builds without the variable are kept beside these.
-const BUILT_ONCE: (&str, &str) = ("CARGO_INCREMENTAL", "0");
-
-/// What the tests are without features.
-pub(crate) fn core_alone(command: &str) -> Invocation {
-    Invocation::new(command)
-        .args(["-p", "requeue-core", "--no-default-features"])
-        .variable(BUILT_ONCE.0, BUILT_ONCE.1)
-}
+use crate::toolchain::{self, for_rust_version, for_system, for_target};
+use crate::tools::{CARGO_HACK, QEMU_PPC64, with_protoc};
+use crate::workspace::{OURS, published};
 
 /// A command of cargo for every package of the workspace with all of its features. With any other
-/// selection, what the tests are built from would be built again.
-///
-/// # Errors
-///
-/// As of [`with_protoc`].
-pub(crate) fn whole(command: &str, workspace: &Workspace) -> Result<Invocation, Stop> {
-    let line = Invocation::new(command)
-        .args(["--workspace", "--all-features"])
-        .variable(BUILT_ONCE.0, BUILT_ONCE.1);
-    with_protoc(line, workspace)
+/// selection, what the tests are built from would be built again. What would make a second build
+/// quicker is almost half of what the first one writes: not here, where tests are mostly built once.
+/// The step `api` alone needs the package that is left out, and much that nothing else does.
+pub(crate) fn whole(command: &str) -> Cmd {
+    let line = cmd(command).args(["--workspace", "--all-features", "--exclude", "public-items"]);
+    with_protoc(line.env("CARGO_INCREMENTAL", "0"))
 }
 
-/// Builds every program of the workspace. With the examples, because without a target that may use
-/// `dev-dependencies` cargo leaves out their features, and the tests would build most of it again.
-///
-/// # Errors
-///
-/// As of [`whole`], and what does not compile.
-pub(crate) fn programs(workspace: &Workspace) -> Verdict {
-    Ok(whole("cargo build --bins --examples", workspace)?.run(&workspace.root)?)
+/// What the tests are without features.
+pub(crate) fn core_alone(command: &str) -> Cmd {
+    let line = cmd(command).args(["-p", "requeue-core", "--no-default-features"]);
+    line.env("CARGO_INCREMENTAL", "0")
 }
 
-/// One combination at a time and one package at a time, so that no other member of the workspace
-/// turns on what this one forgot to ask for.
-pub(crate) fn features(workspace: &Workspace) -> Verdict {
-    let mut checks = Vec::new();
-    for package in workspace.published() {
-        let sets = combinations(&package.features);
-        let has_etcd = package.features.iter().any(|feature| feature == "etcd");
-        for set in sets {
-            let check = Invocation::new("cargo check --lib --no-default-features")
-                .packages([package.name.as_str()])
-                .args(["--features".to_owned(), set.join(",")])
-                .variable("RUSTFLAGS", "-D warnings");
-            checks.push(if has_etcd {
-                with_protoc(check, workspace)?
-            } else {
-                check
-            });
-        }
-    }
-    run_each(checks, workspace)
+/// Builds a program. With an example, because without a target that may use `dev-dependencies` cargo
+/// leaves out their features, and would build most of it again.
+pub(crate) fn program(name: &str) -> Verdict {
+    whole("cargo build --example threads")
+        .args(name.split(' '))
+        .run()
+}
+
+/// Builds every test, and the programs that tests start, in one go: cargo shows how much is left.
+pub(crate) fn tests() -> Verdict {
+    let names = examples::names()?;
+    let examples = names.iter().flat_map(|name| ["--example", name]);
+    whole("cargo build --tests").args(examples).run()?;
+    core_alone("cargo build --tests").run()
+}
+
+/// Every feature of what is published alone, every pair, and all. One package at a time, so that no
+/// other member of the workspace turns on what this one forgot to ask for.
+pub(crate) fn features() -> Verdict {
+    let pairs = "--feature-powerset --depth 2 --exclude-features default";
+    let lines = [pairs, "--all-features"].map(|sets| {
+        let check = CARGO_HACK
+            .get()?
+            .args("hack check --lib --keep-going".split(' '));
+        let check = check.args("--workspace --ignore-private".split(' '));
+        Ok(with_protoc(
+            check.args(sets.split(' ')).env("RUSTFLAGS", "-D warnings"),
+        ))
+    });
+    run_each(lines.into_iter().collect::<Verdict<Vec<_>>>()?)
 }
 
 /// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
@@ -80,35 +71,108 @@ const NO_STD: [(&str, &str, &str); 9] = [
     ("requeue-embassy", "defmt,log", "thumbv7em-none-eabihf"),
 ];
 
-pub(crate) fn no_std(workspace: &Workspace) -> Verdict {
-    let mut builds = Vec::new();
-    for (package, features, target) in NO_STD {
-        let build = Invocation::new("cargo build --lib --no-default-features")
-            .packages([package])
-            .args(["--features", features])
-            .variable("RUSTFLAGS", "-D warnings");
-        builds.push(toolchain::for_target(build, target, &workspace.root)?);
-    }
-    run_each(builds, workspace)
+pub(crate) fn no_std() -> Verdict {
+    let lines = NO_STD.map(|(package, features, target)| {
+        let build = cmd("cargo build --lib --no-default-features -p").arg(package);
+        let build = build.args(["--features", features]);
+        for_target(build.env("RUSTFLAGS", "-D warnings"), target)
+    });
+    run_each(lines.into_iter().collect::<Verdict<Vec<_>>>()?)
 }
 
 /// Warnings are silent here: an old compiler may warn about what a new one asks for.
-pub(crate) fn msrv(workspace: &Workspace) -> Verdict {
+pub(crate) fn msrv() -> Verdict {
+    let packages = published(OURS)?;
     let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for package in workspace.published() {
-        let Some(version) = &package.rust_version else {
-            return Err(Stop::Failed(format!("{}: no rust-version", package.name)));
-        };
-        promises.entry(version).or_default().push(&package.name);
+    for package in &packages {
+        let version = package.rust_version.as_deref();
+        let version = version.ok_or_else(|| format!("{}: no rust-version", package.name))?;
+        promises
+            .entry(version)
+            .or_default()
+            .extend(["-p", &package.name]);
     }
     for (version, packages) in promises {
-        let toolchain = toolchain::for_rust_version(version, &workspace.root)?;
-        let check = Invocation::new("cargo")
-            .args([format!("+{toolchain}")])
-            .args(["check", "--all-features"])
-            .packages(packages)
-            .variable("RUSTFLAGS", "--cap-lints allow");
-        with_protoc(check, workspace)?.run(&workspace.root)?;
+        let check = cmd("cargo").arg(format!("+{}", for_rust_version(version)?));
+        let check = check.args(["check", "--all-features"]).args(packages);
+        with_protoc(check.env("RUSTFLAGS", "--cap-lints allow")).run()?;
     }
     Ok(())
+}
+
+/// Other systems, and what makes sense there. WebAssembly has an allocator and no clock: what
+/// brings its own clock compiles and would panic.
+const HOSTED: (&str, &str) = (
+    "-p requeue -p requeue-std -p requeue-tokio -p requeue-shards",
+    "requeue/std,requeue/tokio,requeue/tracing,requeue/metrics,requeue/serde,requeue-std/ctrlc,\
+     requeue-shards/metrics",
+);
+const WASM: (&str, &str) = (
+    "-p requeue -p requeue-core -p requeue-embassy",
+    "requeue/embassy,requeue/serde,requeue-core/alloc,requeue-core/tracing",
+);
+
+/// Compiles what is published for other systems.
+pub(crate) fn systems() -> Verdict {
+    let check = |(packages, features): (&str, &str)| {
+        let line = cmd("cargo check --lib --no-default-features").args(packages.split(' '));
+        line.args(["--features", features])
+            .env("RUSTFLAGS", "-D warnings")
+    };
+    let hosted = for_system(check(HOSTED), "aarch64-apple-darwin")?;
+    let hosted = for_system(hosted, "x86_64-pc-windows-msvc")?;
+    run_each([hosted, for_system(check(WASM), "wasm32-unknown-unknown")?])
+}
+
+/// A 32-bit processor, and a big-endian one, which an emulator runs. Targets with musl bring all
+/// that a program is linked with: no foreign compiler is needed.
+const I686: &str = "i686-unknown-linux-musl";
+const POWERPC: &str = "powerpc64-unknown-linux-musl";
+/// The linker and the C library of the Rust toolchain.
+const LINKED: &str = "-Clinker=rust-lld -Clink-self-contained=yes -Ctarget-feature=+crt-static";
+const TEST: &str = "cargo test --no-fail-fast --lib --tests";
+
+/// Runs the tests of core on both processors. One test starts itself, and the emulator emulates one
+/// process.
+pub(crate) fn processors() -> Verdict {
+    let core = format!("{TEST} -p requeue-core --features std,serde");
+    let skip = ["--", "--skip", "two_processes_hash_differently"];
+    run_each([on(I686, &core)?, on(POWERPC, &core)?.args(skip)])
+}
+
+/// Both of the above, the tests of the adapters, and what client-go did.
+pub(crate) fn platforms() -> Verdict {
+    systems()?;
+    processors()?;
+    let mut lines = Vec::new();
+    for processor in [I686, POWERPC] {
+        lines.push(on(
+            processor,
+            &format!("{TEST} -p requeue-std -p requeue-tokio"),
+        )?);
+        for runtime in ["core-fixed", "core-growable"] {
+            let replay = on(processor, "cargo run -p requeue-replay --bin replay")?;
+            lines.push(replay.args(["--", "--runtime", runtime, "proptest/traces"]));
+        }
+    }
+    run_each(lines)
+}
+
+/// A command of cargo that builds for a processor and runs programs on it.
+fn on(processor: &str, line: &str) -> Verdict<Cmd> {
+    if !toolchain::described("host: ")?.starts_with("x86_64-unknown-linux") {
+        let why = "only a Linux on x86-64 runs programs for these processors";
+        return Err(Stop::NotRun(why.to_owned()));
+    }
+    let line = cmd(line)
+        .env("RUSTFLAGS", LINKED)
+        .env("CARGO_INCREMENTAL", "0");
+    let line = for_system(line, processor)?;
+    if processor != POWERPC {
+        return Ok(line);
+    }
+    let emulator = QEMU_PPC64.promised()?;
+    let runner = format!("target.{POWERPC}.runner=['{emulator}']");
+    let line = line.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    Ok(line.args(["--config".to_owned(), runner]))
 }

@@ -1,98 +1,68 @@
 //! The small programs of the book: each runs to its end, and prints what its first lines say.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
-use crate::builds;
-use crate::report::{Stop, Verdict};
-use crate::workspace::Workspace;
+use crate::builds::whole;
+use crate::cmd::{all, cmd, read, root, target};
+use crate::report::Verdict;
 
 /// Where they are.
 pub(crate) const FOLDER: &str = "examples/cookbook";
-/// The longest of them, in lines after its first comment.
-const LINES_MAX: usize = 40;
 
 /// Builds all of them and runs each.
-pub(crate) fn run(workspace: &Workspace) -> Verdict {
-    let names = names(&workspace.root)?;
-    builds::programs(workspace)?;
-    let built = workspace.target().join("debug/examples");
-    let mut failures = Vec::new();
-    for name in &names {
+pub(crate) fn run() -> Verdict {
+    let names = names()?;
+    let examples = names.iter().flat_map(|name| ["--example", name]);
+    whole("cargo build").args(examples).run()?;
+    all(names.iter().map(|name| {
+        let source = read(format!("{FOLDER}/{name}.rs"))?;
+        let program = cmd("").arg(target(&format!("debug/examples/{name}")));
         println!("$ cargo run --example {name}");
-        let source = workspace.root.join(FOLDER).join(format!("{name}.rs"));
-        let source = fs::read_to_string(source).map_err(|error| error.to_string())?;
-        if let Err(why) = check(&source, || output(&built.join(name))) {
-            failures.push(format!("{name}: {why}"));
-        }
-    }
-    println!("{} examples, {} failed", names.len(), failures.len());
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Failed(failures.join("\n")))
-    }
+        let printed = program.read()?;
+        Ok(check(&source, &printed).map_err(|why| format!("{name}: {why}"))?)
+    }))
 }
 
 /// The names of all of them, in order.
-pub(crate) fn names(root: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(root.join(FOLDER)).map_err(|error| error.to_string())?;
+///
+/// # Errors
+///
+/// The folder cannot be read.
+pub(crate) fn names() -> Verdict<Vec<String>> {
     let mut names = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| error.to_string())?.path();
-        let stem = path.file_stem().unwrap_or_default();
-        names.push(stem.to_string_lossy().into_owned());
+    for entry in fs::read_dir(root().join(FOLDER))? {
+        let path = entry?.path();
+        names.extend(
+            path.file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned()),
+        );
     }
     names.sort();
     Ok(names)
 }
 
-fn output(program: &Path) -> Result<String, String> {
-    // As if no service manager had started it.
-    let output = Command::new(program).env_remove("NOTIFY_SOCKET").output();
-    let output = output.map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{}\n{said}", output.status));
+fn check(source: &str, printed: &str) -> Result<(), String> {
+    // The page promises that.
+    let lines = source.lines().filter(|line| !line.starts_with("//!"));
+    if lines.count() > 40 {
+        return Err("more than 40 lines".to_owned());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn check(source: &str, run: impl FnOnce() -> Result<String, String>) -> Result<(), String> {
-    let lines = source
-        .lines()
-        .filter(|line| !line.starts_with("//!"))
-        .count();
-    if lines > LINES_MAX {
-        return Err(format!("{lines} lines, {LINES_MAX} at most"));
-    }
-    let Some(promised) = promised(source) else {
-        return Err("its first comment does not say what it prints".to_owned());
-    };
-    let printed = run()?;
-    if printed.trim_end() == promised.trim_end() {
-        Ok(())
-    } else {
-        Err(format!("it prints\n{printed}and says\n{promised}"))
+    match promised(source) {
+        Some(promised) if printed.trim_end() == promised.trim_end() => Ok(()),
+        Some(promised) => Err(format!("it prints\n{printed}and says\n{promised}")),
+        None => Err("its first comment does not say what it prints".to_owned()),
     }
 }
 
 /// The text between the first two fences of the first comment.
 pub(crate) fn promised(source: &str) -> Option<String> {
-    let header = source.lines().take_while(|line| line.starts_with("//!"));
-    let header = header.map(|line| line.trim_start_matches("//!"));
+    let header = source.lines().map_while(|line| line.strip_prefix("//!"));
     let header = header.map(|line| line.strip_prefix(' ').unwrap_or(line));
-    let text = header.skip_while(|line| *line != "```text").skip(1);
-    let mut promised = String::new();
-    for line in text {
-        if line == "```" {
-            return Some(promised).filter(|text| !text.is_empty());
-        }
-        promised += line;
-        promised.push('\n');
-    }
-    None
+    let header: Vec<&str> = header.collect();
+    let header = header.join("\n");
+    let (_, text) = header.split_once("```text\n")?;
+    let (text, _) = text.split_once("```")?;
+    Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -102,33 +72,21 @@ mod tests {
     const SOURCE: &str =
         "//! Counts.\n//!\n//! ```text\n//! one\n//!   two\n//! ```\n\nfn main() {}";
 
-    fn printing(text: &str) -> Result<(), String> {
-        check(SOURCE, || Ok(text.to_owned()))
-    }
-
     #[test]
     fn an_example_prints_what_it_says() {
-        assert_eq!(printing("one\n  two\n"), Ok(()));
-        assert!(printing("one\n").is_err());
-        assert!(printing("one\n  two\nthree\n").is_err());
-        assert!(check(SOURCE, || Err("it panicked".to_owned())).is_err());
+        assert_eq!(check(SOURCE, "one\n  two\n"), Ok(()));
+        for printed in ["one\n", "one\n  two\nthree\n", ""] {
+            assert!(check(SOURCE, printed).is_err(), "{printed}");
+        }
+        let long = SOURCE.to_owned() + &"\n".repeat(40);
+        assert!(check(&long, "one\n  two\n").is_err());
     }
 
     #[test]
     fn an_example_that_says_nothing_has_failed() {
-        for source in [
-            "fn main() {}",
-            "//! ```text\n//! ```\n",
-            "//! ```text\n//! one\n",
-        ] {
-            assert!(check(source, || Ok(String::new())).is_err(), "{source}");
+        let unclosed = "//! ```text\n//! one\n";
+        for source in ["fn main() {}", "//! ```text\n//! ```\n", unclosed] {
+            assert!(check(source, "").is_err(), "{source}");
         }
-    }
-
-    #[test]
-    fn an_example_is_short() {
-        let long = SOURCE.to_owned() + &"\n".repeat(LINES_MAX);
-        let run = || Ok("one\n  two\n".to_owned());
-        assert!(check(&long, run).unwrap_err().contains("40 at most"));
     }
 }

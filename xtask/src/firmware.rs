@@ -4,13 +4,12 @@
 //! code. The emulator counts instructions instead of time, so that every run is the same.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::invocation::Invocation;
-use crate::report::{Stop, Verdict};
-use crate::toolchain;
-use crate::workspace::Workspace;
+use crate::cmd::{Cmd, cmd, root, target};
+use crate::report::{Stop, Verdict, verdict};
+use crate::toolchain::for_target;
+use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
 mod bounds;
 mod first;
@@ -20,7 +19,7 @@ struct Board {
     name: &'static str,
     about: &'static str,
     target: &'static str,
-    emulator: &'static str,
+    emulator: &'static Debian,
     /// The emulator's arguments for the board, and where its output goes.
     machine: &'static str,
     /// How long one instruction takes, as a power of two of nanoseconds, for an image that counts.
@@ -32,7 +31,7 @@ const BOARDS: [Board; 3] = [
         name: "mps2",
         about: "Cortex-M3",
         target: "thumbv7m-none-eabi",
-        emulator: "qemu-system-arm",
+        emulator: &QEMU_ARM,
         machine: "-M mps2-an385 -semihosting-config enable=on,target=native -serial none",
         counting: "shift=10",
     },
@@ -40,7 +39,7 @@ const BOARDS: [Board; 3] = [
         name: "microbit",
         about: "Cortex-M0",
         target: "thumbv6m-none-eabi",
-        emulator: "qemu-system-arm",
+        emulator: &QEMU_ARM,
         machine: "-M microbit -semihosting-config enable=on,target=native -serial none",
         counting: "shift=10",
     },
@@ -48,56 +47,22 @@ const BOARDS: [Board; 3] = [
         name: "virt",
         about: "RISC-V",
         target: "riscv32imac-unknown-none-elf",
-        emulator: "qemu-system-riscv32",
+        emulator: &QEMU_RISCV,
         machine: "-M virt -bios none -serial stdio",
         counting: "shift=0",
     },
 ];
 
-struct Image {
-    name: &'static str,
-    /// The boards that it runs on.
-    boards: &'static [&'static str],
-    /// Whether it counts instructions; else it sleeps through virtual time.
-    counts: bool,
-}
-
-const IMAGES: [Image; 7] = [
-    Image {
-        name: "conformance",
-        boards: &["mps2", "microbit", "virt"],
-        counts: false,
-    },
-    Image {
-        name: "sensor-hub",
-        boards: &["mps2", "microbit"],
-        counts: false,
-    },
-    Image {
-        name: "bus",
-        boards: &["mps2", "microbit", "virt"],
-        counts: false,
-    },
-    Image {
-        name: "superloop",
-        boards: &["virt"],
-        counts: false,
-    },
-    Image {
-        name: "cost",
-        boards: &["mps2", "microbit", "virt"],
-        counts: true,
-    },
-    Image {
-        name: "cost-groups",
-        boards: &["mps2", "microbit", "virt"],
-        counts: true,
-    },
-    Image {
-        name: "overdue",
-        boards: &["mps2", "microbit", "virt"],
-        counts: true,
-    },
+/// An image, the boards that it runs on, and whether it counts instructions. Else it sleeps through
+/// virtual time.
+const IMAGES: [(&str, &str, bool); 7] = [
+    ("conformance", "mps2 microbit virt", false),
+    ("sensor-hub", "mps2 microbit", false),
+    ("bus", "mps2 microbit virt", false),
+    ("superloop", "virt", false),
+    ("cost", "mps2 microbit virt", true),
+    ("cost-groups", "mps2 microbit virt", true),
+    ("overdue", "mps2 microbit virt", true),
 ];
 
 /// Images that are only measured: the difference of two sizes is what a thing takes.
@@ -116,177 +81,104 @@ const SIZES: [(&str, &str, &str); 4] = [
     ("groups, in addition", "flash-groups", "flash-queue"),
 ];
 
-/// Seconds after which an image counts as hung.
-const PATIENCE: &str = "120";
-
-/// Builds a program of the repository in a folder for its output, and shows that it is right.
-type Program = fn(&Path, &Path) -> Verdict;
-
 /// Everything, on every board. Goes on after a failure, and ends with one table.
-pub(crate) fn run(workspace: &Workspace) -> Verdict {
-    let built = workspace.target().join("firmware");
+pub(crate) fn run() -> Verdict {
     let mut table = Vec::new();
     let mut failures = Vec::new();
-    install(BOARDS[0].emulator)?;
-    let programs: [(&str, Program); 2] = [
-        ("the program of docs/firmware.md", first::run),
-        ("a queue in RTIC, checked", first::check_rtic),
+    let mut end = |board: &str, what: &str, problems: Vec<String>| {
+        let result = if problems.is_empty() {
+            "passed"
+        } else {
+            "FAILED"
+        };
+        table.push(format!("{board:<10} {what:<52} {result}"));
+        failures.extend(problems);
+    };
+    let programs = [
+        ("the program of docs/firmware.md", first::run()),
+        ("a queue in RTIC, checked", first::check_rtic()),
     ];
-    for (what, run) in programs {
-        let ended = run(&workspace.root, &built);
-        let row = ["Cortex-M3", what, verdict(ended.is_ok())];
-        table.push(row.map(str::to_owned));
-        match ended {
-            Err(Stop::Failed(why)) => failures.push(why),
-            other => other?,
+    for (what, verdict) in programs {
+        match verdict {
+            Ok(()) => end("Cortex-M3", what, Vec::new()),
+            Err(Stop::Failed(why)) => end("Cortex-M3", what, vec![why]),
+            other => return other,
         }
     }
     for board in &BOARDS {
-        install(board.emulator)?;
-        build(board, workspace, &built)?;
-        let images = built.join(board.target).join("release");
-        for image in IMAGES.iter().filter(|it| it.boards.contains(&board.name)) {
-            let (passed, text) = emulate(board, image, &images)?;
-            let mut problems = Vec::new();
-            if !passed {
-                problems.push(format!("{} on {}", image.name, board.name));
-            } else if image.counts {
-                problems = bounds::excess(board.name, image.name, &text);
-            }
-            let result = verdict(problems.is_empty());
-            failures.extend(problems);
+        build(board)?;
+        let images = target(&format!("firmware/{}/release", board.target));
+        for (image, _, counts) in IMAGES.iter().filter(|image| image.1.contains(board.name)) {
+            let (passed, text) = emulate(board, &format!("{images}/{image}"), *counts)?;
+            let mut problems = bounds::excess(board.name, image, &text)?;
+            problems.extend((!passed).then(|| format!("{image} on {}", board.name)));
             let said = text.lines().find(|line| line.starts_with("traces "));
-            let said = said.map(|line| format!("  {line}"));
-            table.push([board.about, image.name, result].map(str::to_owned));
-            table.extend(said.map(|said| [String::new(), said, String::new()]));
+            let what = [image, said.unwrap_or_default()].join(" ");
+            end(board.about, what.trim_end(), problems);
         }
         for (what, with, without) in SIZES {
-            let bytes = flash_bytes(&images.join(with))? - flash_bytes(&images.join(without))?;
-            let row = [
-                board.about.to_owned(),
-                format!("flash: {what}"),
-                format!("{bytes} bytes"),
-            ];
-            table.push(row);
-            failures.extend(bounds::flash_excess(board.name, with, bytes));
+            let bytes = flash_bytes(&images, with)? - flash_bytes(&images, without)?;
+            let what = format!("flash: {what}: {bytes} bytes");
+            let line = format!("| flash | {bytes} |");
+            end(board.about, &what, bounds::excess(board.name, with, &line)?);
         }
     }
     println!("\n{:<10} {:<52} result", "board", "image");
-    for [board, image, result] in table {
-        let line = format!("{board:<10} {image:<52} {result}");
-        println!("{}", line.trim_end());
-    }
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Failed(failures.join(", ")))
-    }
+    table.iter().for_each(|line| println!("{line}"));
+    verdict(&failures)
 }
 
 /// Builds the images, and lints them, for one board: their code differs from board to board.
-fn build(board: &Board, workspace: &Workspace, built: &Path) -> Verdict {
-    let folder = workspace.root.join("examples/firmware");
+fn build(board: &Board) -> Verdict {
     // An image holds paths of its sources, which must not be longer because the checkout's is.
-    let root = format!("--remap-path-prefix={}=requeue", workspace.root.display());
+    let root = format!("--remap-path-prefix={}=requeue", root().display());
     let config = format!("build.rustflags=[{root:?}]");
-    for (line, rest) in [
-        ("cargo build --bins", &[][..]),
-        ("cargo clippy --lib --bins", &["--", "-D", "warnings"]),
-    ] {
-        let line = Invocation::new(line)
-            .args(["--release", "--locked", "--config", &config])
-            .args(["--features", board.name])
-            .args(["--target-dir".to_owned(), built.display().to_string()]);
-        let line = toolchain::for_target(line, board.target, &folder)?;
-        line.args(rest.iter().copied()).run(&folder)?;
-    }
-    Ok(())
+    let line = |line: &str| {
+        let line = cmd(line).args(["--release", "--locked", "--config", &config]);
+        let line = line.args(["--features", board.name, "--target-dir"]);
+        for_target(
+            line.arg(target("firmware")).dir("examples/firmware"),
+            board.target,
+        )
+    };
+    line("cargo build --bins")?.run()?;
+    line("cargo clippy --lib --bins")?
+        .args(["--", "-D", "warnings"])
+        .run()
+}
+
+/// A call of an emulator, which has two minutes: then an image counts as hung.
+fn emulator(emulator: &Debian, line: &str, image: &str) -> Verdict<Cmd> {
+    let call = cmd("timeout 120")
+        .arg(emulator.promised()?)
+        .args(line.split(' '));
+    Ok(call.args(["-display", "none", "-monitor", "none", "-kernel", image]))
 }
 
 /// Runs an image. Returns whether it passed, and what it said.
-fn emulate(board: &Board, image: &Image, images: &Path) -> Result<(bool, String), Stop> {
-    let icount = if image.counts {
+fn emulate(board: &Board, image: &str, counts: bool) -> Verdict<(bool, String)> {
+    let line = emulator(board.emulator, board.machine, image)?;
+    let count = if counts {
         board.counting
     } else {
         "shift=4,sleep=off"
     };
-    let kernel = images.join(image.name).display().to_string();
-    let mut command = Command::new("timeout");
-    command
-        .args([PATIENCE, board.emulator])
-        .args(board.machine.split(' '))
-        .args(["-icount", icount, "-display", "none", "-monitor", "none"])
-        .args(["-kernel", &kernel])
-        .stdin(Stdio::null());
-    println!("$ {}", shown(&command));
-    let output = command
-        .output()
-        .map_err(|why| Stop::Failed(format!("timeout: {why}")))?;
+    let line = line.args(["-icount", count]);
+    println!("$ {line}");
     // The emulator prints the output of an ARM image to its standard error.
+    let output = line.command().stdin(Stdio::null()).output()?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
     print!("{text}");
     Ok((output.status.success(), text))
 }
 
-fn verdict(passed: bool) -> &'static str {
-    if passed { "passed" } else { "FAILED" }
-}
-
-fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
-}
-
-/// Installs an emulator if it is missing.
-fn install(emulator: &str) -> Verdict {
-    if is_here(emulator) {
-        return Ok(());
-    }
-    let package = match emulator {
-        "qemu-system-riscv32" => "qemu-system-misc",
-        other => other,
-    };
-    let hint = format!("{emulator} is missing: apt-get install --no-install-recommends {package}");
-    if !is_here("apt-get") || !is_root() {
-        return Err(Stop::Failed(hint));
-    }
-    let here = Path::new(".");
-    // If the lists of packages are old, the first attempt fails.
-    let line = Invocation::new("apt-get install -y -qq --no-install-recommends").args([package]);
-    if line.run(here).is_err() {
-        Invocation::new("apt-get update -qq").run(here)?;
-        line.run(here)?;
-    }
-    if is_here(emulator) {
-        Ok(())
-    } else {
-        Err(Stop::Failed(hint))
-    }
-}
-
-fn is_here(program: &str) -> bool {
-    let mut command = Command::new(program);
-    let quiet = command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
-}
-
-fn is_root() -> bool {
-    let id = Command::new("id").arg("-u").output();
-    id.is_ok_and(|output| output.stdout == b"0\n")
+fn flash_bytes(images: &str, image: &str) -> Verdict<i64> {
+    let elf = fs::read(format!("{images}/{image}"))?;
+    Ok(loaded_bytes(&elf).ok_or_else(|| format!("{image} is not ELF32"))?)
 }
 
 /// Returns the bytes of flash that an image takes: all that its program headers load.
-fn flash_bytes(image: &Path) -> Result<i64, Stop> {
-    let file =
-        fs::read(image).map_err(|why| Stop::Failed(format!("{}: {why}", image.display())))?;
-    loaded_bytes(&file).ok_or_else(|| Stop::Failed(format!("{}: not ELF32", image.display())))
-}
-
 fn loaded_bytes(elf: &[u8]) -> Option<i64> {
     const LOAD: usize = 1;
     let number = |at: usize, bytes: usize| {
@@ -312,9 +204,29 @@ mod tests {
 
     #[test]
     fn every_image_names_boards_that_there_are() {
-        let known = |name: &&str| BOARDS.iter().any(|board| board.name == *name);
-        for image in &IMAGES {
-            assert!(image.boards.iter().all(known), "{}", image.name);
+        for (image, boards, _) in IMAGES {
+            let mut boards = boards.split(' ');
+            let is_known = |name| BOARDS.iter().any(|board| board.name == name);
+            assert!(boards.all(is_known), "{image}");
+        }
+    }
+
+    #[test]
+    fn every_bound_is_of_a_board_and_an_image() {
+        let bounds = crate::cmd::read("examples/firmware/bounds.md").unwrap();
+        let rows: Vec<&str> = bounds
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .collect();
+        assert!(rows.len() > 50, "{rows:?}");
+        for row in &rows[1..] {
+            let words: Vec<&str> = row.split('|').map(str::trim).collect();
+            let images = IMAGES
+                .iter()
+                .map(|image| image.0)
+                .chain(SIZES.iter().map(|size| size.1));
+            assert!(BOARDS.iter().any(|board| board.name == words[1]), "{row}");
+            assert!(images.into_iter().any(|image| image == words[2]), "{row}");
         }
     }
 

@@ -2,59 +2,31 @@
 //! notices.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::process::Command;
 
-use crate::invocation::Invocation;
-use crate::toolchain;
-use crate::workspace::Workspace;
+use crate::cmd::{cmd, read, target};
+use crate::report::{Verdict, verdict};
+use crate::toolchain::has;
 
 /// The packages that are broken.
-const BROKEN: [&str; 4] = [
-    "requeue-core",
-    "requeue-std",
-    "requeue-tokio",
-    "requeue-embassy",
-];
+const BROKEN: &str = "--package requeue-core --package requeue-std --package requeue-tokio --package requeue-embassy";
 
-/// Some tests of these packages, and how long they may take.
-struct Pass {
-    packages: &'static [&'static str],
-    tests: &'static str,
-    seconds: &'static str,
-}
-
-/// Who is asked, in this order, about what got past those before: the tests that are built in a
-/// second; interrupts and random bytes, which stop at the first failure and shrink nothing;
-/// everything else.
-const PASSES: [Pass; 4] = [
-    Pass {
-        packages: &["requeue-core"],
-        tests: "--lib --tests",
-        seconds: "25",
-    },
-    Pass {
-        packages: &["requeue-interrupts", "requeue-fuzz"],
-        tests: "--tests",
-        seconds: "120",
-    },
-    Pass {
-        packages: &[
-            "requeue-std",
-            "requeue-tokio",
-            "requeue-embassy",
-            "requeue-proptest",
-            "requeue-proptest-tests",
-            "requeue-replay",
-        ],
-        tests: "--lib --tests",
-        seconds: "240",
-    },
-    Pass {
-        packages: &BROKEN,
-        tests: "--doc",
-        seconds: "120",
-    },
+/// Whose tests are asked, which, and for how many seconds; in this order, about what got past those
+/// before: the tests that are built in a second; interrupts and random bytes, which stop at the first
+/// failure and shrink nothing; everything else.
+const PASSES: [(&str, &str, &str); 4] = [
+    ("requeue-core", "--lib --tests", "25"),
+    ("requeue-interrupts requeue-fuzz", "--tests", "120"),
+    (
+        "requeue-std requeue-tokio requeue-embassy requeue-proptest requeue-proptest-tests \
+         requeue-replay",
+        "--lib --tests",
+        "240",
+    ),
+    (
+        "requeue-core requeue-std requeue-tokio requeue-embassy",
+        "--doc",
+        "120",
+    ),
 ];
 
 /// `[FILE…]`; without one, all of core and of the adapters. What is left out stands in
@@ -62,78 +34,60 @@ const PASSES: [Pass; 4] = [
 ///
 /// # Errors
 ///
-/// cargo-mutants is not installed, or fails before it has broken anything.
-pub(crate) fn run(files: &[String]) -> Result<bool, String> {
-    if !toolchain::has("cargo mutants") {
-        return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".to_owned());
+/// cargo-mutants is not installed, fails before it has broken anything, or all tests miss a mutant.
+pub(crate) fn run(files: &[&str]) -> Verdict {
+    if !has("cargo mutants") {
+        return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".into());
     }
-    let workspace = Workspace::load()?;
     for file in files {
-        refuse_without_mutants(file, &workspace)?;
+        // A name that matches no source would pass: nothing is missed where nothing is broken.
+        let list = cmd("cargo mutants --list --file")
+            .arg(*file)
+            .args(BROKEN.split(' '));
+        if list.read()?.trim().is_empty() {
+            return Err(format!("nothing to break in `{file}`").into());
+        }
     }
-    let breaks_core = files.is_empty() || files.iter().any(|file| file.starts_with("core/"));
     let mut missed: Option<BTreeSet<String>> = None;
+    let breaks_core = files.is_empty() || files.iter().any(|file| file.starts_with("core/"));
     // Core's own tests cannot see an adapter.
     for pass in PASSES.iter().skip(usize::from(!breaks_core)) {
-        let found = pass.run(missed.is_some(), files, &workspace)?;
+        let found = misses(pass, missed.is_some(), files)?;
         // A later pass is asked again about what never ended in an earlier one.
         missed = Some(match missed {
             Some(before) => &before & &found,
             None => found,
         });
     }
-    let missed = missed.unwrap_or_default();
+    let missed: Vec<String> = missed.into_iter().flatten().collect();
     println!("missed by all: {}", missed.len());
-    for mutant in &missed {
-        println!("{mutant}");
-    }
-    Ok(missed.is_empty())
+    verdict(&missed)
 }
 
-/// A name that matches no source would pass, because nothing is missed where nothing is broken.
-fn refuse_without_mutants(file: &str, workspace: &Workspace) -> Result<(), String> {
-    let mut list = Command::new("cargo");
-    list.args(["mutants", "--list", "--file", file])
-        .args(broken());
-    match toolchain::answer(&mut list, &workspace.root) {
-        Ok(listed) if listed.trim().is_empty() => Err(format!("nothing to break in `{file}`")),
-        Ok(_) => Ok(()),
-        Err(stop) => Err(format!("{stop:?}")),
+/// What a pass misses. What an earlier one has caught is not tried again.
+fn misses(
+    (packages, tests, seconds): &(&str, &str, &str),
+    is_later: bool,
+    files: &[&str],
+) -> Verdict<BTreeSet<String>> {
+    let packages = packages
+        .split(' ')
+        .flat_map(|name| ["--test-package", name]);
+    let line = cmd("cargo mutants --jobs 1 --timeout")
+        .arg(*seconds)
+        .args(BROKEN.split(' '))
+        .args(packages)
+        .args(["--output", &target("")])
+        .args(is_later.then_some("--iterate"))
+        .args(files.iter().flat_map(|file| ["--file", file]))
+        .arg("--")
+        .args(tests.split(' '));
+    println!("$ {line}");
+    let status = line.command().status()?;
+    // Nothing was missed; something was; something never ended.
+    if ![Some(0), Some(2), Some(3)].contains(&status.code()) {
+        return Err(format!("cargo mutants: {status}").into());
     }
-}
-
-fn broken() -> impl Iterator<Item = &'static str> {
-    BROKEN.into_iter().flat_map(|name| ["--package", name])
-}
-
-impl Pass {
-    /// Returns what these tests miss. What an earlier pass has caught is not tried again.
-    fn run(
-        &self,
-        is_later: bool,
-        files: &[String],
-        workspace: &Workspace,
-    ) -> Result<BTreeSet<String>, String> {
-        let output = workspace.target();
-        let packages = self.packages.iter();
-        let packages = packages.flat_map(|name| ["--test-package", name]);
-        let files = files.iter().flat_map(|file| ["--file", file]);
-        let status = Invocation::new("cargo mutants --jobs 1")
-            .args(broken())
-            .args(packages)
-            .args(["--timeout", self.seconds])
-            .args(["--output".to_owned(), output.display().to_string()])
-            .args(is_later.then_some("--iterate"))
-            .args(files)
-            .args(["--"])
-            .args(self.tests.split_whitespace())
-            .status(&workspace.root)?;
-        // Nothing was missed; something was; something never ended.
-        if ![Some(0), Some(2), Some(3)].contains(&status.code()) {
-            return Err(format!("cargo mutants: {status}"));
-        }
-        let list = output.join("mutants.out/missed.txt");
-        let list = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
-        Ok(list.lines().map(str::to_owned).collect())
-    }
+    let list = read(target("mutants.out/missed.txt"))?;
+    Ok(list.lines().map(str::to_owned).collect())
 }

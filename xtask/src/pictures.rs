@@ -1,10 +1,7 @@
 //! Measures what the pictures of README and book show, and draws them.
 
-use crate::invocation::Invocation;
-use crate::workspace::Workspace;
-
-/// Where pictures are, each beside its figures.
-const FOLDER: &str = "docs/book/src/pictures";
+use crate::cmd::{Cmd, cmd, root};
+use crate::report::{Stop, Verdict};
 
 /// The pictures that show what a bench measures: the bench, and which of its rows.
 const MEASURED: [(&str, &str, &str); 8] = [
@@ -26,40 +23,30 @@ const DELAYS: &str = "delays";
 /// # Errors
 ///
 /// A name of no picture, or what fails.
-pub(crate) fn measure(names: &[String], workspace: &Workspace) -> Result<(), String> {
-    let root = &workspace.root;
-    for line in lines(names, &root.join(FOLDER).display().to_string())? {
-        line.run(root)?;
-    }
-    Ok(())
+pub(crate) fn measure(names: &[&str]) -> Verdict {
+    let folder = root().join("docs/book/src/pictures");
+    let lines = lines(names, &folder.display().to_string()).map_err(Stop::Mistake)?;
+    lines.iter().try_for_each(Cmd::run)
 }
 
-fn lines(names: &[String], folder: &str) -> Result<Vec<Invocation>, String> {
-    let known = || MEASURED.iter().map(|(name, ..)| *name).chain([DELAYS]);
-    if let Some(name) = names
-        .iter()
-        .find(|name| known().all(|known| known != *name))
-    {
-        let known: Vec<&str> = known().collect();
-        return Err(format!(
-            "no picture is called `{name}`: {}",
-            known.join(", ")
-        ));
+fn lines(names: &[&str], folder: &str) -> Result<Vec<Cmd>, String> {
+    let known: Vec<&str> = MEASURED.iter().map(|row| row.0).chain([DELAYS]).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        let known = known.join(", ");
+        return Err(format!("no picture is called `{name}`: {known}"));
     }
-    let is_asked = |asked: &str| names.is_empty() || names.iter().any(|name| name == asked);
+    let is_asked = |asked: &str| names.is_empty() || names.contains(&asked);
     let mut lines = Vec::new();
-    for (name, bench, rows) in MEASURED.into_iter().filter(|(name, ..)| is_asked(name)) {
+    for (name, bench, rows) in MEASURED.into_iter().filter(|row| is_asked(row.0)) {
         // One build for all: groups are measured beside a peer.
-        let line = Invocation::new("cargo bench -p requeue-bench --features peers")
-            .args(["--bench", bench, "--"])
-            .args(Some(rows).filter(|rows| !rows.is_empty()))
-            .args([format!("--json={folder}/{name}.json")]);
-        lines.push(line);
+        let line = cmd("cargo bench -p requeue-bench --features peers --bench").arg(bench);
+        let line = line
+            .arg("--")
+            .args(Some(rows).filter(|rows| !rows.is_empty()));
+        lines.push(line.arg(format!("--json={folder}/{name}.json")));
     }
-    let draw = Invocation::new("cargo run --release -p requeue-bench --features peers")
-        .args(["--bin", "pictures", "--"])
-        .args(is_asked(DELAYS).then_some("--delays"));
-    lines.push(draw);
+    let draw = "cargo run --release -p requeue-bench --features peers --bin pictures --";
+    lines.push(cmd(draw).args(is_asked(DELAYS).then_some("--delays")));
     Ok(lines)
 }
 
@@ -67,25 +54,23 @@ fn lines(names: &[String], folder: &str) -> Result<Vec<Invocation>, String> {
 mod tests {
     use super::*;
 
-    fn shown(names: &[&str]) -> Result<Vec<String>, String> {
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let lines = lines(&names, "there")?;
-        Ok(lines.iter().map(ToString::to_string).collect())
-    }
-
     #[test]
-    fn all_are_measured_if_none_is_named() {
-        let lines = shown(&[]).unwrap();
-        assert_eq!(lines.len(), MEASURED.len() + 1);
-        assert!(lines[MEASURED.len()].ends_with("--bin pictures -- --delays"));
-    }
-
-    #[test]
-    fn one_is_measured_and_all_are_drawn() {
+    fn one_or_all_are_measured_and_all_are_drawn() {
+        let shown = |names: &[&str]| -> Vec<String> {
+            let lines = lines(names, "there").unwrap();
+            lines.iter().map(ToString::to_string).collect()
+        };
+        let all = shown(&[]);
+        assert_eq!(all.len(), MEASURED.len() + 1);
+        assert!(all[MEASURED.len()].ends_with("--bin pictures -- --delays"));
         let bench = "cargo bench -p requeue-bench --features peers --bench groups --";
+        let bench = format!("{bench} 'Keys handed out' --json=there/fairness.json");
         let draw = "cargo run --release -p requeue-bench --features peers --bin pictures --";
-        let expected = format!("{bench} 'Keys handed out' --json=there/fairness.json");
-        assert_eq!(shown(&["fairness"]).unwrap(), [expected, draw.to_owned()]);
-        assert!(shown(&["nothing"]).unwrap_err().contains("steady, speed"));
+        assert_eq!(shown(&["fairness"]), [bench, draw.to_owned()]);
+        assert!(
+            lines(&["nothing"], "there")
+                .unwrap_err()
+                .contains("steady, speed")
+        );
     }
 }

@@ -1,214 +1,397 @@
-//! Whether a release could go out, and the one place where versions are raised.
+//! Whether a release could go out. cargo-release raises versions.
 
-mod address;
-mod changelog;
-mod minimal;
-mod numbers;
-mod packages;
-mod semver;
-mod versions;
-
+use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::api::{self, manifest_of};
-use crate::report::{Asked, OnFailure, Report, Stop, Verdict};
-use crate::steps::Step;
-use crate::toolchain;
-use crate::workspace::{Package, Workspace};
+use crate::api;
+use crate::cmd::{Cmd, all, cmd, read, run_each, target, write};
+use crate::report::{self, How, Step, Stop, Verdict, verdict};
+use crate::steps::steps;
+use crate::tidy::committed;
+use crate::tools::{CARGO_HACK, with_protoc};
+use crate::workspace::{KUBE, OURS, Package, published};
 
 /// What is checked, in this order: the quick ones first.
-const CHECKS: [Step; 8] = [
-    Step {
-        name: "versions",
-        about: "every crate has its version, and those that use it ask for that",
-        in_test: false,
-        run: versions::check,
-    },
-    Step {
-        name: "changelog",
-        about: "CHANGELOG.md says what is released",
-        in_test: false,
-        run: changelog::check,
-    },
-    Step {
-        name: "numbers",
-        about: "the pages name the oldest Rust and the version of the manifests",
-        in_test: false,
-        run: numbers::check,
-    },
-    Step {
-        name: "address",
-        about: "the repository's address is there, or no page links to it",
-        in_test: false,
-        run: address::check,
-    },
-    Step {
-        name: "api",
-        about: "the public items of what is published are those of docs/api",
-        in_test: false,
-        run: api::check_all,
-    },
-    Step {
-        name: "semver",
-        about: "no breaking change since the last tag that the version does not tell",
-        in_test: false,
-        run: semver::check,
-    },
-    Step {
-        name: "packages",
-        about: "what is packaged holds what it should, and builds",
-        in_test: false,
-        run: packages::check,
-    },
-    Step {
-        name: "minimal",
-        about: "the packages build with the oldest dependencies that they allow",
-        in_test: false,
-        run: minimal::check,
-    },
-];
+const CHECKS: &[Step] = steps! {
+    "numbers" "one version and one oldest Rust, in manifests and on pages" numbers;
+    "changelog" "CHANGELOG.md says what is released" changelog;
+    "address" "the repository's address is there, or no page links to it" address;
+    "api" "the public items of what is published are those of docs/api" api::check_all;
+    "semver" "no breaking change since the last tag that the version does not tell" semver;
+    "packages" "what is packaged holds what it should, and builds" packages;
+    "minimal" "the packages build with the oldest dependencies that they allow" minimal;
+};
 
-/// `cargo xtask release`.
+/// `--dry-run [CHECK…]`. Nothing here publishes.
 ///
 /// # Errors
 ///
-/// Words that are not understood.
-pub(crate) fn run(words: &[String]) -> Result<bool, String> {
-    let workspace = Workspace::load()?;
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        [] => explain(&workspace),
-        ["--dry-run"] => Ok(check(&workspace, Asked::ForAll, |_| true)),
-        ["--dry-run", names @ ..] => {
-            let known = |name: &&str| CHECKS.iter().any(|check| check.name == *name);
-            match names.iter().find(|name| !known(name)) {
-                Some(name) => Err(format!("no check is called `{name}`")),
-                None => {
-                    let is_chosen = |check: &Step| names.contains(&check.name);
-                    Ok(check(&workspace, Asked::ByName, is_chosen))
-                }
-            }
+/// Words that are not understood, or checks that fail.
+pub(crate) fn run(words: &[&str]) -> Verdict {
+    let is_known = |name: &&str| CHECKS.iter().any(|check| check.name == *name);
+    match words {
+        ["--dry-run", names @ ..] if names.iter().all(is_known) => {
+            let is_chosen = |step: &&Step| names.is_empty() || names.contains(&step.name);
+            let chosen: Vec<&Step> = CHECKS.iter().filter(is_chosen).collect();
+            report::run(&chosen, How::new(false, !names.is_empty()))
         }
-        ["--version", version] => versions::set(&workspace, version, versions::Of::All),
-        ["--kube-version", version] => versions::set(&workspace, version, versions::Of::Kube),
-        _ => Err(format!("not understood: {}", words.join(" "))),
+        _ => Err(Stop::Mistake(format!(
+            "not understood: {}",
+            words.join(" ")
+        ))),
     }
 }
 
-fn check(workspace: &Workspace, asked: Asked, is_chosen: impl Fn(&Step) -> bool) -> bool {
-    let chosen: Vec<&Step> = CHECKS.iter().filter(|check| is_chosen(check)).collect();
-    let mut report = Report::new(OnFailure::GoOn, asked, chosen.len());
-    for step in chosen {
-        report.step(step, workspace);
+fn numbers() -> Verdict {
+    let (ours, kube) = (published(OURS)?, published(KUBE)?);
+    let mut mistakes = Vec::new();
+    for (packages, page, promises) in [
+        (
+            &ours,
+            "README.md",
+            &["badge/rust-{}%2B-blue", "**Minimum Rust**: {},"][..],
+        ),
+        (&kube, "kube/README.md", &["and Rust {}."]),
+    ] {
+        let numbers = |package: &Package| (package.version.clone(), package.rust_version.clone());
+        if packages
+            .iter()
+            .any(|package| numbers(package) != numbers(&packages[0]))
+        {
+            mistakes.push(format!("{page}: not one version, or not one rust-version"));
+        }
+        let oldest = packages[0].rust_version.as_deref().unwrap_or("none");
+        let promises = promises.iter().map(|promise| promise.replace("{}", oldest));
+        let text = read(page)?;
+        let absent = promises.filter(|promise| !text.contains(promise));
+        mistakes.extend(absent.map(|promise| format!("{page} does not say `{promise}`")));
     }
-    report.conclude()
+    let packages: Vec<Package> = ours.into_iter().chain(kube).collect();
+    for page in committed("*.md Cargo.toml kube/Cargo.toml")? {
+        let in_full = page.ends_with(".toml");
+        let wrong = old_versions(&read(&page)?, in_full, &packages);
+        mistakes.extend(wrong.into_iter().map(|what| format!("{page}:{what}")));
+    }
+    verdict(&mistakes)
 }
 
-/// Without words: what a person does, because nothing here publishes.
-fn explain(workspace: &Workspace) -> Result<bool, String> {
-    let kube = workspace.kube()?;
-    println!("Checks, which publish nothing: cargo xtask release --dry-run");
-    for step in &CHECKS {
-        println!("  {:<10} {}", step.name, step.about);
+/// The lines that ask for another version than the present one: a manifest in full, a page as far as
+/// it breaks nothing.
+fn old_versions(text: &str, in_full: bool, packages: &[Package]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some((name, version)) = asked(line) else {
+            continue;
+        };
+        let package = packages.iter().find(|package| package.name == name);
+        match package.map(|package| &*package.version) {
+            None => found.push(format!("{number}: no package is called {name}")),
+            Some(now) if version != if in_full { now } else { short(now) } => {
+                found.push(format!(
+                    "{number}: asks for {name} {version}, which is {now}"
+                ));
+            }
+            Some(_) => {}
+        }
     }
-    println!("\nTo publish is a person's decision. The order, which cargo finds by itself:");
-    for package in in_order(workspace).chain(in_order(&kube)) {
-        println!("  {} {}", package.name, package.version);
+    found
+}
+
+/// Which package a line of a manifest asks for, and which version: `requeue = "0.1"`.
+fn asked(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.split_once(" = ")?;
+    let is_ours = name == "requeue" || name.starts_with("requeue-");
+    let value = rest
+        .strip_prefix('"')
+        .or_else(|| Some(rest.split_once("version = \"")?.1))?;
+    let (version, _) = value.split_once('"')?;
+    is_ours.then_some((name, version))
+}
+
+/// As pages ask for a version: as far as it breaks nothing.
+fn short(version: &str) -> &str {
+    let dots = version.match_indices('.').map(|(at, _)| at);
+    let mut ends = dots.skip(usize::from(version.starts_with("0.")));
+    &version[..ends.next().unwrap_or(version.len())]
+}
+
+/// Looks for what is to be released; at a tag of the version, for what it has released.
+fn changelog() -> Verdict {
+    let version = &published(OURS)?[0].version;
+    let tags = cmd("git tag --points-at HEAD").read()?;
+    let is_tagged = tags.lines().any(|tag| tag == format!("v{version}"));
+    match mistake(&read("CHANGELOG.md")?, version, is_tagged) {
+        Some(what) => Err(format!("CHANGELOG.md: {what}").into()),
+        None => Ok(()),
     }
-    println!(
-        "\n  cargo publish --workspace\n  cargo publish -p requeue-kube --manifest-path \
-         kube/Cargo.toml"
+}
+
+/// What is wrong: before a tag something has to be there, at a tag nothing may be left over.
+fn mistake(text: &str, version: &str, is_tagged: bool) -> Option<String> {
+    // What stands behind a title in its line, and how many entries its section has.
+    let section = |title: &str| {
+        let (_, section) = text.split_once(&format!("## [{title}]"))?;
+        let section = section.split("\n## ").next()?;
+        let entries = section.lines().filter(|line| line.starts_with("- "));
+        Some((section.lines().next()?, entries.count()))
+    };
+    let has_more = section("Unreleased").is_some_and(|(_, entries)| entries > 0);
+    match section(version) {
+        Some((_, 0)) => Some(format!("{version} has no entries")),
+        Some((rest, _)) if !is_date(rest) => Some(format!(
+            "{version} has no date: `## [{version}] - YYYY-MM-DD`"
+        )),
+        Some(_) if is_tagged && has_more => Some("[Unreleased] has entries at a tag".to_owned()),
+        None if is_tagged => Some(format!("no section [{version}], the tag's")),
+        None if !has_more => Some(format!("nothing under [Unreleased] or [{version}]")),
+        _ => None,
+    }
+}
+
+fn is_date(rest: &str) -> bool {
+    let digit = |c: char| if c.is_ascii_digit() { '0' } else { c };
+    rest.chars().map(digit).eq(" - 0000-00-00".chars())
+}
+
+/// As long as the repository of the manifests does not answer, no page may link to it or to what is
+/// published from it.
+fn address() -> Verdict {
+    let ours = r"(docs\.rs|crates\.io/crates|lib\.rs/crates|github\.com/requeue-rs)/requeue";
+    let links = cmd("git --no-pager grep -nE").args([ours, "--", "*.md", "*.rs"]);
+    if links.run().is_err() {
+        return Ok(());
+    }
+    let manifest = read("Cargo.toml")?;
+    let (_, address) = manifest
+        .split_once("repository = \"")
+        .ok_or("no repository")?;
+    let address = address.split('"').next().unwrap_or_default();
+    let ask = cmd("git ls-remote --exit-code").args([address, "HEAD"]);
+    let answer = ask.env("GIT_TERMINAL_PROMPT", "0").run();
+    Ok(answer.map_err(|_| "pages link to what is not there")?)
+}
+
+/// Compares what is published with the last tag of it. The version of the tool reads the format of
+/// the pinned Rust's rustdoc.
+fn semver() -> Verdict {
+    let tool = target("tools/bin/cargo-semver-checks");
+    let mut lines = Vec::new();
+    for (manifest, pattern) in [(OURS, "v[0-9]*"), (KUBE, "requeue-kube-v[0-9]*")] {
+        let list = "git tag --merged HEAD --no-contains HEAD --sort -version:refname --list";
+        let tags = cmd(list).arg(pattern).read()?;
+        if let Some(tag) = tags.lines().next() {
+            let line = cmd("").args([&tool, "semver-checks", "--all-features"]);
+            let line = line.args(["--manifest-path", manifest, "--baseline-rev", tag]);
+            lines.push(with_protoc(of(line, &published(manifest)?)));
+        }
+    }
+    if lines.is_empty() {
+        return Err(Stop::NotRun(
+            "no tag v*, so nothing to compare with".to_owned(),
+        ));
+    }
+    if !Path::new(&tool).is_file() {
+        let install = cmd("cargo install --locked cargo-semver-checks@0.50.0 --root");
+        install.arg(target("tools")).run()?;
+    }
+    run_each(lines)
+}
+
+/// A line of cargo about some packages.
+fn of(line: Cmd, packages: &[Package]) -> Cmd {
+    line.args(packages.iter().flat_map(|package| ["-p", &package.name]))
+}
+
+/// What every package holds, and the largest file of a package and the largest archive, in bytes.
+/// The largest of today are a lock file and `requeue-core`.
+const NEEDED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
+const FILE_MAX: u64 = 150_000;
+const ARCHIVE_MAX: u64 = 500_000;
+
+/// Packages what is published; cargo builds each package with the others. Its lock file is that of
+/// the repository.
+fn packages() -> Verdict {
+    with_protoc(of(cmd("cargo package --locked"), &published(OURS)?)).run()?;
+    let folder = target("packages");
+    let mut mistakes = Vec::new();
+    for name in unpack(&folder)? {
+        let archive = format!("package/{name}.crate");
+        let size = fs::metadata(format!("{folder}/{archive}"))?.len();
+        let list = cmd("tar -tvzf").arg(archive).dir(&folder).read()?;
+        mistakes.extend(wrong(&name, size, &list));
+    }
+    // Cargo cannot build this one: what it asks for is in no registry yet.
+    let kube = cmd("cargo check -p requeue-kube --all-features --features k8s-openapi/latest");
+    all([verdict(&mistakes), kube.dir(&folder).run()])
+}
+
+/// Packages all that is published in both workspaces, and makes a workspace of what is in the
+/// archives, where each finds the others. Returns the folders, each named after a package and its
+/// version, as its archive is.
+fn unpack(folder: &str) -> Verdict<Vec<String>> {
+    if Path::new(folder).is_dir() {
+        fs::remove_dir_all(folder)?;
+    }
+    let mut names = Vec::new();
+    for manifest in [OURS, KUBE] {
+        let packages = published(manifest)?;
+        // The lock file of a package would need the others in a registry.
+        let line = cmd("cargo package --quiet --allow-dirty --no-verify --exclude-lockfile");
+        let line = line.args(["--target-dir", folder, "--manifest-path", manifest]);
+        of(line, &packages).run()?;
+        for package in packages {
+            let name = format!("{}-{}", package.name, package.version);
+            cmd("tar -xzf")
+                .arg(format!("package/{name}.crate"))
+                .dir(folder)
+                .run()?;
+            names.push(name);
+        }
+    }
+    choose(folder, &names, |_| true)?;
+    Ok(names)
+}
+
+/// Makes some packages the members of the workspace. The others are only depended on.
+fn choose(folder: &str, names: &[String], is_chosen: impl Fn(&str) -> bool) -> Verdict {
+    let (members, others): (Vec<&String>, Vec<_>) = names.iter().partition(|name| is_chosen(name));
+    let patches = names.iter().filter_map(|name| {
+        let (package, _) = name.rsplit_once('-')?;
+        Some(format!("{package} = {{ path = \"{name}\" }}\n"))
+    });
+    let workspace = format!(
+        "[workspace]\nresolver = \"3\"\nmembers = {members:?}\nexclude = {others:?}\n\n\
+         [patch.crates-io]\n{}",
+        patches.collect::<String>()
     );
-    Ok(true)
+    write(&format!("{folder}/Cargo.toml"), workspace)
 }
 
-/// What is published, each package after those that it depends on.
-fn in_order(workspace: &Workspace) -> impl Iterator<Item = &Package> {
-    let mut left: Vec<&Package> = workspace.published().collect();
-    let mut order = Vec::new();
-    while !left.is_empty() {
-        let is_free = |package: &&Package| !left.iter().any(|other| needs(package, other));
-        // If all wait for each other, cargo says so when it packages them.
-        let at = left.iter().position(is_free).unwrap_or(0);
-        order.push(left.remove(at));
+/// What is wrong with a package, whose archive has so many bytes and holds what tar lists.
+fn wrong(name: &str, archive: u64, list: &str) -> Vec<String> {
+    // Rights, owner, size, day, time, path.
+    let files = list
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let files = files.filter_map(|words| Some((words.get(2)?.parse().ok()?, *words.get(5)?)));
+    let files: Vec<(u64, &str)> = files.collect();
+    println!(
+        "{name}: {} files, an archive of {archive} bytes",
+        files.len()
+    );
+    let is_there = |needed: &str| {
+        let path = format!("{name}/{needed}");
+        files.iter().any(|(_, file)| *file == path)
+    };
+    let absent = NEEDED.iter().filter(|needed| !is_there(needed));
+    let mut found: Vec<String> = absent.map(|file| format!("{name} has no {file}")).collect();
+    let large = files.iter().filter(|(size, _)| *size > FILE_MAX);
+    found.extend(large.map(|(size, file)| format!("{file} has {size} bytes")));
+    found.extend((archive > ARCHIVE_MAX).then(|| format!("{name} has {archive} bytes")));
+    found
+}
+
+/// Checks the packages with the oldest versions that they ask for. Without what only tests depend
+/// on: users do not have it, and it would ask for newer ones.
+fn minimal() -> Verdict {
+    let folder = target("minimal");
+    let names = unpack(&folder)?;
+    let strip = CARGO_HACK
+        .get()?
+        .args("hack --remove-dev-deps --workspace".split(' '));
+    strip.dir(&folder).run()?;
+    // Apart, because kube asks for newer versions than the others do.
+    let is_kube = |name: &str| name.starts_with("requeue-kube-");
+    for (of_kube, features) in [(false, ""), (true, "--features k8s-openapi/latest")] {
+        choose(&folder, &names, |name| is_kube(name) == of_kube)?;
+        let update = cmd("cargo update --quiet -Z direct-minimal-versions").dir(&folder);
+        update.env("RUSTC_BOOTSTRAP", "1").run()?;
+        let check = "cargo check --locked --keep-going --lib --workspace --all-features";
+        let check = cmd(check).args(features.split_whitespace());
+        with_protoc(check.dir(&folder)).run()?;
     }
-    order.into_iter()
-}
-
-/// Whether one package cannot be published before another one. Without a version, a dependency of
-/// tests is left out of the package.
-fn needs(package: &Package, other: &Package) -> bool {
-    let mut needed = package.dependencies.iter().filter(|d| d.versions != "*");
-    package.name != other.name && needed.any(|dependency| dependency.name == other.name)
-}
-
-/// What a program prints.
-fn printed(program: &str, arguments: Vec<&str>, folder: &Path) -> Result<String, String> {
-    toolchain::answer(Command::new(program).args(arguments), folder).map_err(|stop| match stop {
-        Stop::Failed(why) | Stop::Skipped(why) | Stop::NotRun(why) => why,
-    })
-}
-
-/// A verdict on mistakes: each is printed, and they are counted.
-fn verdict(mistakes: &[String]) -> Verdict {
-    for mistake in mistakes {
-        println!("{mistake}");
-    }
-    match mistakes {
-        [] => Ok(()),
-        [only] => Err(only.clone().into()),
-        [first, ..] => Err(format!("{} mistakes; {first}", mistakes.len()).into()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::Dependency;
 
-    /// A package, and what it depends on with which versions.
-    pub(super) fn package(name: &str, version: &str, needs: &[(&str, &str)]) -> Package {
-        let dependency = |(name, versions): &(&str, &str)| Dependency {
-            name: (*name).to_owned(),
-            only_for_tests: *versions == "*",
-            is_local: true,
-            versions: (*versions).to_owned(),
-        };
+    fn package(name: &str, version: &str) -> Package {
         Package {
             name: name.to_owned(),
-            manifest: format!("{name}/Cargo.toml").into(),
+            manifest: String::new(),
             version: version.to_owned(),
-            repository: None,
             published: true,
             rust_version: None,
-            features: Vec::new(),
             library: None,
-            dependencies: needs.iter().map(dependency).collect(),
-        }
-    }
-
-    pub(super) fn workspace(packages: Vec<Package>) -> Workspace {
-        Workspace {
-            root: ".".into(),
-            packages,
+            dependencies: Vec::new(),
         }
     }
 
     #[test]
-    fn a_package_comes_after_what_it_depends_on() {
-        let workspace = workspace(vec![
-            package("a", "1.0.0", &[("b", "^1.0.0"), ("c", "^1.0.0")]),
-            package("b", "1.0.0", &[("c", "^1.0.0"), ("a", "*")]),
-            package("c", "1.0.0", &[("c", "^1.0.0")]),
-        ]);
-        let order: Vec<&str> = in_order(&workspace).map(|p| p.name.as_str()).collect();
-        assert_eq!(order, ["c", "b", "a"]);
+    fn a_page_asks_for_the_present_version_and_a_manifest_in_full() {
+        let packages = [package("requeue", "0.2.1"), package("requeue-std", "1.2.3")];
+        let found = |text, in_full| old_versions(text, in_full, &packages);
+        let page = "```\nrequeue = \"0.2\" # threads\ntokio = \"1\"\nrequeue-std = \"1\"\n";
+        assert_eq!(found(page, false), [""; 0]);
+        let old = "\nrequeue = { version = \"0.1\", features = [] }";
+        assert_eq!(
+            found(old, false),
+            ["2: asks for requeue 0.1, which is 0.2.1"]
+        );
+        assert_eq!(
+            found("requeue-java = \"0.2\"", false),
+            ["1: no package is called requeue-java"]
+        );
+        let full = "requeue = { path = \".\", version = \"0.2.1\" }\nrequeue = { path = \".\" }";
+        assert_eq!(found(full, true), [""; 0]);
+        assert_eq!(found(page, true).len(), 2);
+    }
+
+    const BOTH: &str = "## [Unreleased]\n- b\n## [1.2.3] - 2026-01-31\n### Added\n- a\n";
+    const RELEASED: &str = "## [Unreleased]\n\n## [1.2.3] - 2026-01-31\n- a\n";
+
+    #[test]
+    fn something_is_to_be_released() {
+        for text in ["## [Unreleased]\n- a\n", RELEASED, BOTH] {
+            assert_eq!(mistake(text, "1.2.3", false), None, "{text}");
+        }
+        for text in ["## [Unreleased]\n", "## [1.2.2] - 2026-01-31\n- a\n"] {
+            assert!(
+                mistake(text, "1.2.3", false)
+                    .unwrap()
+                    .contains("nothing under")
+            );
+        }
     }
 
     #[test]
-    fn mistakes_are_counted() {
-        assert!(verdict(&[]).is_ok());
-        assert!(verdict(&["a".to_owned(), "b".to_owned()]).is_err());
+    fn at_a_tag_nothing_is_left_over() {
+        assert_eq!(mistake(RELEASED, "1.2.3", true), None);
+        assert!(mistake(BOTH, "1.2.3", true).unwrap().contains("at a tag"));
+        let found = mistake("## [Unreleased]\n- a\n", "1.2.3", true).unwrap();
+        assert!(found.contains("no section [1.2.3]"), "{found}");
+    }
+
+    #[test]
+    fn a_release_has_a_date_and_entries() {
+        for title in ["## [1.2.3]", "## [1.2.3] - soon", "## [1.2.3] 2026-01-31"] {
+            let found = mistake(&format!("{title}\n- a\n"), "1.2.3", false).unwrap();
+            assert!(found.contains("no date"), "{found}");
+        }
+        let found = mistake("## [1.2.3] - 2026-01-31\n", "1.2.3", false).unwrap();
+        assert!(found.contains("no entries"), "{found}");
+    }
+
+    #[test]
+    fn a_package_holds_what_it_should_and_is_small() {
+        let row = |size: u64, file: &str| format!("-rw-r--r-- 0/0 {size} 1 2 a-1.0.0/{file}\n");
+        let mut list: String = NEEDED.map(|file| row(1, file)).concat();
+        assert_eq!(wrong("a-1.0.0", 1, &list), [""; 0]);
+        list = list.replace("LICENSE-MIT", "LICENSE") + &row(FILE_MAX + 1, "all.json");
+        let found = wrong("a-1.0.0", ARCHIVE_MAX + 1, &list);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found[0], "a-1.0.0 has no LICENSE-MIT");
     }
 }

@@ -1,13 +1,11 @@
-//! Runs steps one after another and says at the end how each of them went.
+//! Runs steps one after another, says how much is left, and at the end how each of them went.
 
 use std::env;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use crate::steps::Step;
-use crate::workspace::Workspace;
-
 /// How a step went.
-pub(crate) type Verdict = Result<(), Stop>;
+pub(crate) type Verdict<T = ()> = Result<T, Stop>;
 
 /// Why a step did not pass.
 #[derive(Debug)]
@@ -19,227 +17,161 @@ pub(crate) enum Stop {
     /// The same, for a step that is not promised to run: no failure unless it was asked for by
     /// name.
     NotRun(String),
+    /// A command was called with words that it does not understand.
+    Mistake(String),
 }
 
-impl From<String> for Stop {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
+impl<E: Display> From<E> for Stop {
+    fn from(why: E) -> Self {
+        Self::Failed(why.to_string())
     }
 }
 
-/// What to do with the steps after one that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    Stop,
-    GoOn,
+/// The verdict on failures: all of them in one.
+///
+/// # Errors
+///
+/// There are some.
+pub(crate) fn verdict(failures: &[String]) -> Verdict {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(failures.join("\n").into())
 }
 
-/// How steps were asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// Among all others: a step that cannot be run is shown, and leaves the rest alone.
-    ForAll,
-    /// A step that cannot be run has failed.
-    ByName,
+/// A check.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn() -> Verdict,
 }
 
-/// The steps so far.
-#[derive(Debug)]
-pub(crate) struct Report {
-    on_failure: OnFailure,
-    asked: Asked,
-    /// Whether a step that cannot be run is a failure: a gate with a hole in it is not green.
-    strict: bool,
-    /// How many steps there will be.
-    planned: usize,
-    rows: Vec<Row>,
+/// How to run steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How {
+    /// Whether the first failure ends it.
+    pub(crate) stops: bool,
+    /// Whether the steps were asked for by name. A step that cannot run has failed then.
+    pub(crate) by_name: bool,
+    /// Whether a step that cannot run is a failure: a gate with a hole in it is not green.
+    pub(crate) strict: bool,
 }
 
-impl Report {
-    pub(crate) fn new(on_failure: OnFailure, asked: Asked, planned: usize) -> Self {
+impl How {
+    pub(crate) fn new(stops: bool, by_name: bool) -> Self {
         let strict = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
         Self {
-            on_failure,
-            asked,
+            stops,
+            by_name,
             strict,
-            planned,
-            rows: Vec::new(),
         }
     }
 
-    /// Runs a step, unless one before it failed and the rest is not wanted.
-    pub(crate) fn step(&mut self, step: &Step, workspace: &Workspace) {
-        if self.on_failure == OnFailure::Stop && self.any_failed() {
-            self.rows
-                .push(Row::new(step, Outcome::NotRun(String::new())));
-            return;
-        }
-        let (number, planned) = (self.rows.len() + 1, self.planned);
-        println!("\n=== {number} of {planned}, {}: {}", step.name, step.about);
-        let start = Instant::now();
-        let outcome = match (step.run)(workspace) {
-            Ok(()) => Outcome::Passed,
-            Err(Stop::Skipped(why) | Stop::NotRun(why)) if self.asked == Asked::ByName => {
-                Outcome::Failed(format!("not run, and asked for by name: {why}"))
+    /// What becomes of a step's verdict: a word for the table, why, and whether it has failed.
+    fn judge(self, verdict: Verdict) -> (&'static str, String, bool) {
+        match verdict {
+            Ok(()) => ("passed", String::new(), false),
+            Err(Stop::Failed(why) | Stop::Mistake(why)) => ("FAILED", why, true),
+            Err(Stop::Skipped(why) | Stop::NotRun(why)) if self.by_name => {
+                let why = format!("not run, and asked for by name: {why}");
+                ("FAILED", why, true)
             }
-            Err(Stop::Skipped(why)) if !self.strict => Outcome::Skipped(why),
-            Err(Stop::Skipped(why)) => {
-                Outcome::Failed(format!("{why}; where CI=true, that is a failure"))
-            }
-            Err(Stop::NotRun(why)) => Outcome::NotRun(why),
-            Err(Stop::Failed(why)) => Outcome::Failed(why),
-        };
-        let row = Row {
-            took: start.elapsed(),
-            ..Row::new(step, outcome)
-        };
-        println!("{}", row.line());
-        self.rows.push(row);
-    }
-
-    /// Prints the table; returns whether no step failed.
-    pub(crate) fn conclude(&self) -> bool {
-        println!("\n{:<10} {:<8} {:>7}", "step", "result", "seconds");
-        for row in &self.rows {
-            println!("{}", row.line());
-        }
-        !self.any_failed()
-    }
-
-    fn any_failed(&self) -> bool {
-        let failed = |row: &Row| matches!(row.outcome, Outcome::Failed(_));
-        self.rows.iter().any(failed)
-    }
-}
-
-#[derive(Debug)]
-struct Row {
-    name: &'static str,
-    outcome: Outcome,
-    took: Duration,
-}
-
-#[derive(Debug)]
-enum Outcome {
-    Passed,
-    Failed(String),
-    Skipped(String),
-    NotRun(String),
-}
-
-impl Row {
-    fn new(step: &Step, outcome: Outcome) -> Self {
-        Self {
-            name: step.name,
-            outcome,
-            took: Duration::ZERO,
+            Err(Stop::Skipped(why)) if self.strict => (
+                "FAILED",
+                format!("{why}; where CI=true, that is a failure"),
+                true,
+            ),
+            Err(Stop::Skipped(why)) => ("skipped", why, false),
+            Err(Stop::NotRun(why)) => ("NOT RUN", why, false),
         }
     }
+}
 
-    fn line(&self) -> String {
-        let (result, why) = match &self.outcome {
-            Outcome::Passed => ("passed", String::new()),
-            Outcome::Failed(why) => ("FAILED", format!("  ({why})")),
-            Outcome::Skipped(why) => ("skipped", format!("  ({why})")),
-            Outcome::NotRun(why) if why.is_empty() => ("not run", String::new()),
-            Outcome::NotRun(why) => ("NOT RUN", format!("  ({why})")),
-        };
-        let seconds = self.took.as_secs_f64();
-        format!("{:<10} {result:<8} {seconds:>7.1}{why}", self.name)
+/// Runs steps, and ends with a table of them.
+///
+/// # Errors
+///
+/// The names of those that failed.
+pub(crate) fn run(steps: &[&Step], how: How) -> Verdict {
+    let mut rows = Vec::new();
+    let mut failed = Vec::new();
+    let start = Instant::now();
+    for (index, step) in steps.iter().enumerate() {
+        if how.stops && !failed.is_empty() {
+            rows.push(row(step.name, "not run", Duration::ZERO, ""));
+            continue;
+        }
+        let (number, planned) = (index + 1, steps.len());
+        let (name, about, seconds) = (step.name, step.about, start.elapsed().as_secs());
+        println!("\n=== {number} of {planned}, after {seconds} s, {name}: {about}");
+        let begun = Instant::now();
+        let (result, why, has_failed) = how.judge((step.run)());
+        failed.extend(has_failed.then(|| step.name.to_owned()));
+        rows.push(row(step.name, result, begun.elapsed(), &why));
+        println!("{}", rows[index]);
     }
+    println!("\n{:<10} {:<8} {:>7}", "step", "result", "seconds");
+    rows.iter().for_each(|row| println!("{row}"));
+    verdict(&failed)
+}
+
+fn row(name: &str, result: &str, took: Duration, why: &str) -> String {
+    let seconds = took.as_secs_f64();
+    let row = format!("{name:<10} {result:<8} {seconds:>7.1}  {why}");
+    row.trim_end().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const GOOD: Step = Step {
-        name: "good",
-        about: "passes",
-        in_test: false,
-        run: |_| Ok(()),
-    };
-    const BAD: Step = Step {
-        name: "bad",
-        about: "fails",
-        in_test: false,
-        run: |_| Err(Stop::Failed("broken".to_owned())),
-    };
-    const RARE: Step = Step {
-        name: "rare",
-        about: "is run where it can be",
-        in_test: false,
-        run: |_| Err(Stop::NotRun("no nightly".to_owned())),
-    };
-    const ABSENT: Step = Step {
-        name: "absent",
-        about: "cannot be run",
-        in_test: false,
-        run: |_| Err(Stop::Skipped("no tool".to_owned())),
-    };
+    const fn step(name: &'static str, run: fn() -> Verdict) -> Step {
+        let about = "";
+        Step { name, about, run }
+    }
+    const GOOD: Step = step("good", || Ok(()));
+    const BAD: Step = step("bad", || Err("broken".into()));
+    const LATE: Step = step("late", || panic!("a step after a failure"));
 
-    fn results(steps: &[&Step], on_failure: OnFailure, strict: bool) -> (Vec<String>, bool) {
-        asked(Asked::ForAll, steps, on_failure, strict)
+    /// The word for a verdict if steps were asked for by name, if all were, and in CI.
+    fn words(verdict: fn() -> Verdict) -> [&'static str; 3] {
+        let how = |by_name, strict| How {
+            stops: false,
+            by_name,
+            strict,
+        };
+        let (by_name, all, ci) = (how(true, false), how(false, false), how(false, true));
+        [by_name, all, ci].map(|how| {
+            let (word, _, has_failed) = how.judge(verdict());
+            assert_eq!(has_failed, word == "FAILED");
+            word
+        })
     }
 
-    fn asked(
-        asked: Asked,
-        steps: &[&Step],
-        on_failure: OnFailure,
-        strict: bool,
-    ) -> (Vec<String>, bool) {
-        let workspace = Workspace {
-            root: ".".into(),
-            packages: Vec::new(),
-        };
-        let mut report = Report {
-            on_failure,
-            asked,
-            strict,
-            planned: steps.len(),
-            rows: Vec::new(),
-        };
-        for step in steps {
-            report.step(step, &workspace);
-        }
-        let word = |row: &Row| row.line().split_whitespace().nth(1).map(str::to_owned);
-        (
-            report.rows.iter().filter_map(word).collect(),
-            report.conclude(),
-        )
+    #[test]
+    fn a_step_that_cannot_run_has_failed_by_name_and_if_promised_in_ci() {
+        assert_eq!(words(|| Ok(())), ["passed"; 3]);
+        assert_eq!(words(|| Err("broken".into())), ["FAILED"; 3]);
+        let skipped = words(|| Err(Stop::Skipped("no tool".to_owned())));
+        assert_eq!(skipped, ["FAILED", "skipped", "FAILED"]);
+        let not_run = words(|| Err(Stop::NotRun("no nightly".to_owned())));
+        assert_eq!(not_run, ["FAILED", "NOT RUN", "NOT RUN"]);
     }
 
     #[test]
     fn a_failure_stops_a_test_and_not_a_ci() {
-        let steps = [&GOOD, &BAD, &GOOD];
-        let (rows, ok) = results(&steps, OnFailure::Stop, false);
-        assert_eq!((rows.join(" ").as_str(), ok), ("passed FAILED not", false));
-        let (rows, ok) = results(&steps, OnFailure::GoOn, false);
+        let failed = |verdict| match verdict {
+            Err(Stop::Failed(names)) => names,
+            other => panic!("{other:?}"),
+        };
         assert_eq!(
-            (rows.join(" ").as_str(), ok),
-            ("passed FAILED passed", false)
+            failed(run(&[&GOOD, &BAD, &LATE], How::new(true, false))),
+            "bad"
         );
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_skipped_by_hand_and_fails_in_ci() {
-        let (rows, ok) = results(&[&ABSENT, &GOOD], OnFailure::Stop, false);
-        assert_eq!((rows.join(" ").as_str(), ok), ("skipped passed", true));
-        let (rows, ok) = results(&[&ABSENT, &GOOD], OnFailure::GoOn, true);
-        assert_eq!((rows.join(" ").as_str(), ok), ("FAILED passed", false));
-    }
-
-    #[test]
-    fn a_step_that_is_not_promised_fails_nowhere() {
-        let (rows, ok) = results(&[&RARE, &GOOD], OnFailure::Stop, true);
-        assert_eq!((rows.join(" ").as_str(), ok), ("NOT passed", true));
-    }
-
-    #[test]
-    fn a_step_that_was_asked_for_by_name_and_cannot_be_run_has_failed() {
-        for step in [&RARE, &ABSENT] {
-            let (rows, ok) = asked(Asked::ByName, &[step, &GOOD], OnFailure::GoOn, false);
-            assert_eq!((rows.join(" ").as_str(), ok), ("FAILED passed", false));
-        }
+        assert_eq!(
+            failed(run(&[&BAD, &GOOD, &BAD], How::new(false, false))),
+            "bad\nbad"
+        );
+        assert!(run(&[&GOOD], How::new(true, false)).is_ok());
     }
 }

@@ -1,298 +1,156 @@
-//! The table of checks, and what each of them runs.
+//! The table of checks, and those that are a line or two.
 
-use crate::api;
-use crate::book;
-use crate::builds;
-use crate::deny;
-use crate::examples;
-use crate::firmware;
-use crate::fuzz;
-use crate::invocation::Invocation;
-use crate::kube;
-use crate::platforms;
-use crate::report::{Stop, Verdict};
-use crate::servers::with_protoc;
-use crate::shards;
-use crate::summary::{self, Totals};
-use crate::tidy;
-use crate::webhooks;
-use crate::workspace::Workspace;
+use crate::builds::{self, core_alone, program, whole};
+use crate::cmd::{Cmd, cmd, run_each, target};
+use crate::report::{Step, Verdict};
+use crate::tools::{CARGO_DENY, with_protoc};
+use crate::{api, book, examples, firmware, fuzz, kube, servers, tidy};
 
-/// A check.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    /// Whether `cargo xtask test` runs it.
-    pub(crate) in_test: bool,
-    pub(crate) run: fn(&Workspace) -> Verdict,
+/// A table of steps: name, what it checks, function.
+macro_rules! steps {
+    ($($name:literal $about:literal $run:path;)*) => {
+        &[$($crate::report::Step { name: $name, about: $about, run: $run }),*]
+    };
 }
+pub(crate) use steps;
 
 /// Every check, in the order in which they are run: the quick ones first, and what prints the
 /// results of tests last, so that they stand at the end of the output.
-pub(crate) const STEPS: [Step; 23] = [
-    Step {
-        name: "fmt",
-        about: "the sources are formatted",
-        in_test: false,
-        run: fmt,
-    },
-    Step {
-        name: "tidy",
-        about: "which package may use which, what the state machine knows, and what pages name",
-        in_test: false,
-        run: tidy,
-    },
-    Step {
-        name: "book",
-        about: "the guide: its contents, its links, and its pages, in target/book",
-        in_test: false,
-        run: book::run,
-    },
-    Step {
-        name: "clippy",
-        about: "every target of every package, warnings denied",
-        in_test: false,
-        run: clippy,
-    },
-    Step {
-        name: "doc",
-        about: "the documentation, warnings denied",
-        in_test: false,
-        run: doc,
-    },
-    Step {
-        name: "api",
-        about: "the public items of what is published are those of docs/api",
-        in_test: false,
-        run: api::check,
-    },
-    Step {
-        name: "features",
-        about: "the features of what is published: each alone, all but one, and all",
-        in_test: false,
-        run: builds::features,
-    },
-    Step {
-        name: "no_std",
-        about: "what firmware is built from, for its processors",
-        in_test: false,
-        run: builds::no_std,
-    },
-    Step {
-        name: "msrv",
-        about: "what is published, with the oldest Rust that its manifest promises",
-        in_test: false,
-        run: builds::msrv,
-    },
-    Step {
-        name: "deny",
-        about: "licences, versions and sources of what is depended on",
-        in_test: false,
-        run: deny::step,
-    },
-    Step {
-        name: "systems",
-        about: "what is published compiles for macOS, Windows and WebAssembly",
-        in_test: false,
-        run: platforms::systems,
-    },
-    Step {
-        name: "processors",
-        about: "the tests of core on a 32-bit processor, and on a big-endian one under QEMU",
-        in_test: false,
-        run: platforms::processors,
-    },
-    Step {
-        name: "schedules",
-        about: "waiting, waking and ending, under many schedules of the threads",
-        in_test: false,
-        run: schedules,
-    },
-    Step {
-        name: "fuzz",
-        about: "half a minute of bytes made operations, where nightly Rust is installed",
-        in_test: false,
-        run: fuzz::run,
-    },
-    Step {
-        name: "firmware",
-        about: "client-go's recordings and an application, on emulated boards",
-        in_test: false,
-        run: firmware::run,
-    },
-    Step {
-        name: "full_disk",
-        about: "the webhooks on a disk that is full, where a small one can be made",
-        in_test: false,
-        run: webhooks::full_disk,
-    },
-    Step {
-        name: "kube",
-        about: "controllers with kube-rs, on an API in memory: a workspace of its own",
-        in_test: false,
-        run: kube::fast,
-    },
-    Step {
-        name: "shards",
-        about: "replicas on a real etcd, with faults, where Debian's packages can be had",
-        in_test: false,
-        run: shards::short,
-    },
-    Step {
-        name: "replicas",
-        about: "the webhooks on a real PostgreSQL and etcd, as above",
-        in_test: false,
-        run: webhooks::replicas,
-    },
-    Step {
-        name: "replay",
-        about: "what the real client-go did, on each runtime",
-        in_test: true,
-        run: replay,
-    },
-    Step {
-        name: "examples",
-        about: "the small programs of the guide print what they say",
-        in_test: true,
-        run: examples::run,
-    },
-    Step {
-        name: "doctest",
-        about: "the examples in the documentation",
-        in_test: true,
-        run: doctest,
-    },
-    Step {
-        name: "test",
-        about: "the tests",
-        in_test: true,
-        run: test,
-    },
-];
+pub(crate) const STEPS: &[Step] = steps! {
+    "fmt" "the sources are formatted" fmt;
+    "tidy" "which package may use which, what the state machine knows, what pages name" tidy::run;
+    "links" "the links of every page" book::links;
+    "book" "the guide: its contents, and its pages, in target/book" book::run;
+    "clippy" "every target of every package, warnings denied" clippy;
+    "doc" "the documentation, warnings denied" doc;
+    "api" "the public items of what is published are those of docs/api" api::check;
+    "features" "the features of what is published: each alone, every pair, and all" builds::features;
+    "no_std" "what firmware is built from, for its processors" builds::no_std;
+    "msrv" "what is published, with the oldest Rust that its manifest promises" builds::msrv;
+    "deny" "licences, versions and sources of what is depended on" deny;
+    "systems" "what is published compiles for macOS, Windows and WebAssembly" builds::systems;
+    "processors" "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
+    "schedules" "waiting, waking and ending, under many schedules of the threads" schedules;
+    "fuzz" "half a minute of bytes made operations, where nightly Rust is installed" fuzz::run;
+    "firmware" "client-go's recordings and an application, on emulated boards" firmware::run;
+    "full_disk" "the webhooks on a disk that is full, where a small one can be made" servers::full_disk;
+    "kube" "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
+    "shards" "replicas on a real etcd, with faults, where Debian's packages can be had" servers::shards;
+    "replicas" "the webhooks on a real PostgreSQL and etcd, as above" servers::replicas;
+    "build" "what the steps after it run" builds::tests;
+    "replay" "what the real client-go did, on each runtime" replay;
+    "examples" "the small programs of the guide print what they say" examples::run;
+    "doctest" "the examples in the documentation" doctest;
+    "test" "the tests" test;
+};
+
+/// The steps of `cargo xtask test`.
+pub(crate) const IN_TEST: [&str; 5] = ["build", "replay", "examples", "doctest", "test"];
 
 /// The steps that the words after `ci` ask for: those named, or all but those after `--except`.
 ///
 /// # Errors
 ///
 /// A word that names no step, or nothing where a name has to stand.
-pub(crate) fn choose(words: &[String]) -> Result<Vec<&'static Step>, String> {
-    let (names, chosen_if_named) = match words.split_first() {
-        None => return Ok(STEPS.iter().collect()),
-        Some((first, names)) if first == "--except" => (names, false),
-        Some(_) => (words, true),
+pub(crate) fn choose(words: &[&str]) -> Result<Vec<&'static Step>, String> {
+    let (names, chosen_if_named) = match words {
+        [] => (words, false),
+        ["--except"] => return Err("--except which steps?".to_owned()),
+        ["--except", names @ ..] => (names, false),
+        names => (names, true),
     };
-    if names.is_empty() {
-        return Err("--except which steps?".to_owned());
+    if let Some(name) = names
+        .iter()
+        .find(|name| STEPS.iter().all(|step| step.name != **name))
+    {
+        return Err(format!("no step is called `{name}`"));
     }
-    for name in names {
-        if !STEPS.iter().any(|step| step.name == name) {
-            return Err(format!("no step is called `{name}`"));
-        }
-    }
-    let is_chosen = |step: &&Step| names.iter().any(|n| n == step.name) == chosen_if_named;
+    let is_chosen = |step: &&Step| names.contains(&step.name) == chosen_if_named;
     Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
-fn fmt(workspace: &Workspace) -> Verdict {
-    let lines = [
-        "cargo fmt --all --check",
-        "cargo fmt --check --manifest-path examples/firmware/Cargo.toml",
-        "cargo fmt --check --manifest-path examples/firmware/first/Cargo.toml",
-        "cargo fmt --check --manifest-path examples/firmware/rtic/Cargo.toml",
+fn fmt() -> Verdict {
+    let firmware = [
+        "examples/firmware",
+        "examples/firmware/first",
+        "examples/firmware/rtic",
     ];
-    run_each(lines.map(Invocation::new), workspace)
+    let check = |at| cmd("cargo fmt --check --manifest-path").arg(format!("{at}/Cargo.toml"));
+    run_each(
+        [cmd("cargo fmt --all --check")]
+            .into_iter()
+            .chain(firmware.map(check)),
+    )
 }
 
-fn tidy(workspace: &Workspace) -> Verdict {
-    println!("$ cargo xtask ci tidy");
-    let breaches = tidy::breaches(workspace).map_err(|error| Stop::Failed(error.to_string()))?;
-    for breach in &breaches {
-        println!("{}: {}", breach.at, breach.what);
-    }
-    match breaches.len() {
-        0 => Ok(()),
-        count => Err(Stop::Failed(format!("rules broken in {count} places"))),
-    }
+fn clippy() -> Verdict {
+    let line = "cargo clippy --workspace --all-targets --all-features --keep-going -- -D warnings";
+    with_protoc(cmd(line)).run()
 }
 
-fn clippy(workspace: &Workspace) -> Verdict {
-    let line =
-        Invocation::new("cargo clippy --workspace --all-targets --all-features --keep-going --")
-            .args(["-D", "warnings"]);
-    run_each([with_protoc(line, workspace)?], workspace)
+fn doc() -> Verdict {
+    let line = cmd("cargo doc --workspace --all-features --no-deps --keep-going");
+    with_protoc(line.env("RUSTDOCFLAGS", "-D warnings")).run()
 }
 
-fn doc(workspace: &Workspace) -> Verdict {
-    let line = Invocation::new("cargo doc --workspace --all-features --no-deps --keep-going")
-        .variable("RUSTDOCFLAGS", "-D warnings");
-    run_each([with_protoc(line, workspace)?], workspace)
+/// What a user's program is built from is held to licences and versions, all else to where it comes
+/// from.
+fn deny() -> Verdict {
+    println!("NOT LOOKED UP: advisories, which only `cargo xtask deny` fetches");
+    denied(&[
+        ("--exclude-unpublished --exclude-dev", "bans licenses"),
+        ("", "sources"),
+    ])
+}
+
+/// As the step, and with the advisories of RustSec, a repository that has to be fetched.
+pub(crate) fn advisories() -> Verdict {
+    deny()?;
+    denied(&[("", "advisories")])
+}
+
+fn denied(checks: &[(&str, &str)]) -> Verdict {
+    let program = CARGO_DENY.get()?;
+    let line = |manifest, (options, checks): &(&str, &str)| {
+        let line = "--locked --workspace --config deny.toml --manifest-path";
+        let line = program.clone().args(line.split(' ')).arg(manifest);
+        let line = line.args(options.split_whitespace());
+        line.args(["check", "--hide-inclusion-graph"])
+            .args(checks.split(' '))
+    };
+    let of = |manifest| checks.iter().map(move |check| line(manifest, check));
+    run_each(of("Cargo.toml").chain(of("kube/Cargo.toml")))
 }
 
 /// Each test prints how many schedules it has tried.
-fn schedules(workspace: &Workspace) -> Verdict {
-    let line = Invocation::new("cargo test --release -p requeue-schedules -- --nocapture")
-        .variable("RUSTFLAGS", "--cfg shuttle -D warnings");
-    run_each([line], workspace)
+fn schedules() -> Verdict {
+    let line = cmd("cargo test --release -p requeue-schedules -- --nocapture");
+    line.env("RUSTFLAGS", "--cfg shuttle -D warnings").run()
 }
 
 /// Where the recordings are replayed.
 const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio", "embassy"];
 
-fn replay(workspace: &Workspace) -> Verdict {
-    builds::programs(workspace)?;
-    let program = workspace
-        .target()
-        .join("debug/replay")
-        .display()
-        .to_string();
-    let replays = REPLAY_RUNTIMES
-        .map(|runtime| Invocation::new(&program).args(["--runtime", runtime, "proptest/traces"]));
-    run_each(replays, workspace)
+fn replay() -> Verdict {
+    program("--bin replay")?;
+    let program = target("debug/replay");
+    let on = |runtime| cmd("").args([&program, "--runtime", runtime, "proptest/traces"]);
+    run_each(REPLAY_RUNTIMES.map(on))
 }
 
-fn doctest(workspace: &Workspace) -> Verdict {
-    cargo_test("--doc", workspace)
+fn doctest() -> Verdict {
+    run_each(cargo_test("--doc"))
 }
 
 /// Benchmarks are not among the targets.
-fn test(workspace: &Workspace) -> Verdict {
-    cargo_test("--tests", workspace)
+fn test() -> Verdict {
+    run_each(cargo_test("--tests"))
 }
 
 /// Core alone first: the other members turn its features on.
-fn cargo_test(what: &str, workspace: &Workspace) -> Verdict {
+fn cargo_test(what: &str) -> [Cmd; 2] {
     let command = format!("cargo test --no-fail-fast {what}");
-    let lines = [
-        builds::core_alone(&command),
-        builds::whole(&command, workspace)?,
-    ];
-    let (mut totals, mut failures) = (Totals::default(), Vec::new());
-    for line in lines {
-        let (more, outcome) = summary::run(&line, &workspace.root);
-        totals.add(more);
-        failures.extend(outcome.err());
-    }
-    println!("{} passed, {} failed", totals.passed, totals.failed);
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Failed(failures.join("; ")))
-    }
-}
-
-/// Runs all of them, also after one that failed: the second failure is news too.
-pub(crate) fn run_each(
-    lines: impl IntoIterator<Item = Invocation>,
-    workspace: &Workspace,
-) -> Verdict {
-    let run = |line: Invocation| line.run(&workspace.root).err();
-    let failures: Vec<String> = lines.into_iter().filter_map(run).collect();
-    if failures.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Failed(failures.join("; ")))
-    }
+    [core_alone(&command), whole(&command)].map(|line| line.args(["--", "--quiet"]))
 }
 
 #[cfg(test)]
@@ -300,26 +158,17 @@ mod tests {
     use super::*;
 
     fn chosen(words: &[&str]) -> Result<Vec<&'static str>, String> {
-        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        let steps = choose(&words)?;
-        Ok(steps.iter().map(|step| step.name).collect())
+        Ok(choose(words)?.iter().map(|step| step.name).collect())
     }
 
     #[test]
-    fn no_word_asks_for_all_steps() {
+    fn steps_are_named_or_excepted_and_keep_the_order_of_the_table() {
         assert_eq!(chosen(&[]).unwrap().len(), STEPS.len());
-    }
-
-    #[test]
-    fn named_steps_keep_the_order_of_the_table() {
         assert_eq!(chosen(&["test", "fmt"]), Ok(vec!["fmt", "test"]));
-    }
-
-    #[test]
-    fn excepted_steps_are_left_out() {
         let rest = chosen(&["--except", "fmt", "test"]).unwrap();
         assert_eq!(rest.len(), STEPS.len() - 2);
         assert!(!rest.contains(&"fmt") && !rest.contains(&"test"));
+        assert_eq!(chosen(&IN_TEST).unwrap(), IN_TEST);
     }
 
     #[test]
@@ -329,16 +178,23 @@ mod tests {
                 .unwrap_err()
                 .contains("`tidiness`")
         );
-        assert!(chosen(&["--except", "tidiness"]).is_err());
-        assert!(chosen(&["--except"]).is_err());
-        assert!(chosen(&["fmt", "--except", "test"]).is_err());
+        for wrong in [
+            &["--except", "tidiness"][..],
+            &["--except"],
+            &["fmt", "--except", "test"],
+        ] {
+            assert!(chosen(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]
     fn no_two_steps_share_a_name() {
-        let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), STEPS.len());
+        for (at, step) in STEPS.iter().enumerate() {
+            assert!(
+                STEPS[..at].iter().all(|other| other.name != step.name),
+                "{}",
+                step.name
+            );
+        }
     }
 }

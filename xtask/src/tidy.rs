@@ -1,130 +1,111 @@
 //! The layers: which package may use which, and what the state machine may not know. And that a page
 //! which names tests names tests that exist.
 
-mod pages;
-
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::cmd::{cmd, read, root};
+use crate::report::{Verdict, verdict};
 use crate::steps::STEPS;
-use crate::workspace::{Package, Workspace};
-use pages::PAGES;
+use crate::workspace::{OURS, Package, members};
 
-/// A rule that was broken, and where.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Breach {
-    /// `path` or `path:line`, for an editor to follow.
-    pub(crate) at: String,
-    /// What is wrong.
-    pub(crate) what: String,
-}
-
-/// Holds every source and every manifest of the workspace against the rules.
+/// Holds every source, every manifest and every page that names tests against the rules.
 ///
 /// # Errors
 ///
-/// A file or a folder that cannot be read.
-pub(crate) fn breaches(workspace: &Workspace) -> io::Result<Vec<Breach>> {
+/// The places where a rule is broken, each as an editor follows it, or a file that cannot be read.
+pub(crate) fn run() -> Verdict {
+    println!("$ cargo xtask ci tidy");
     let mut found = Vec::new();
-    for path in files(&workspace.root.join("core/src"), "rs")? {
-        let shown = path.strip_prefix(&workspace.root).unwrap_or(&path);
-        let name = shown.to_string_lossy().replace('\\', "/");
-        if STATE_MACHINE.iter().any(|place| name.starts_with(place)) {
-            check_state_machine(&name, &fs::read_to_string(&path)?, &mut found);
+    for path in committed(STATE_MACHINE)? {
+        check_state_machine(&path, &read(&path)?, &mut found);
+    }
+    for page in committed(PAGES)? {
+        check_page(&page, &read(&page)?, &mut found);
+    }
+    for package in &members(OURS)? {
+        check_package(package, &mut found)?;
+    }
+    verdict(&found)
+}
+
+/// The files of the repository that match, those that are not committed yet among them.
+///
+/// # Errors
+///
+/// There is no git, or a pattern matches nothing: what it was to guard has another name.
+pub(crate) fn committed(patterns: &str) -> Verdict<Vec<String>> {
+    let mut files = Vec::new();
+    for pattern in patterns.split_whitespace() {
+        let list = cmd("git ls-files --cached --others --exclude-standard --").arg(pattern);
+        let list = list.read()?;
+        let there = list.lines().filter(|path| root().join(path).is_file());
+        let before = files.len();
+        files.extend(there.map(str::to_owned));
+        if files.len() == before {
+            return Err(format!("no file is called {pattern}").into());
         }
     }
-    let steps: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-    let mut pages: Vec<PathBuf> = PAGES.iter().map(PathBuf::from).collect();
-    for path in files(&workspace.root.join("docs/book"), "md")? {
-        pages.push(
-            path.strip_prefix(&workspace.root)
-                .unwrap_or(&path)
-                .to_owned(),
-        );
-    }
-    for page in pages {
-        let text = fs::read_to_string(workspace.root.join(&page))?;
-        let page = page.to_string_lossy();
-        pages::check(&page, &text, &workspace.root, &steps, &mut found);
-    }
-    for package in &workspace.packages {
-        check_package(package, &workspace.root, &mut found)?;
-    }
-    Ok(found)
+    Ok(files)
 }
 
 /// The state machine and its parts: time is an argument, and results are values.
-const STATE_MACHINE: [&str; 10] = [
-    "core/src/queue.rs",
-    "core/src/queue/",
-    "core/src/store.rs",
-    "core/src/store/",
-    "core/src/delay.rs",
-    "core/src/lists.rs",
-    "core/src/lists/",
-    "core/src/segments.rs",
-    "core/src/sleepers.rs",
-    "core/src/limiter/",
-];
+const STATE_MACHINE: &str = "core/src/queue.rs core/src/queue core/src/store.rs core/src/store \
+                             core/src/delay.rs core/src/lists.rs core/src/lists \
+                             core/src/segments.rs core/src/sleepers.rs core/src/limiter";
 /// The traits of a runtime, which the state machine does not know.
 const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 
-fn check_state_machine(name: &str, text: &str, found: &mut Vec<Breach>) {
+fn check_state_machine(path: &str, text: &str, found: &mut Vec<String>) {
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
-    for (index, line) in code.enumerate() {
-        if line.trim_start().starts_with("//") {
-            continue;
-        }
-        let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
-        if let Some(word) = words.find(|word| RUNTIME_TRAITS.contains(word)) {
-            let at = format!("{name}:{}", index + 1);
-            let what = format!("the state machine knows no {word}");
-            found.push(Breach { at, what });
+    let code = (1..)
+        .zip(code)
+        .filter(|(_, line)| !line.trim_start().starts_with("//"));
+    for (number, line) in code {
+        for name in RUNTIME_TRAITS.iter().filter(|name| has_word(line, name)) {
+            found.push(format!(
+                "{path}:{number}: the state machine knows no {name}"
+            ));
         }
     }
 }
 
-fn check_package(package: &Package, root: &Path, found: &mut Vec<Breach>) -> io::Result<()> {
-    let mut report = |path: &Path, what: String| {
-        let shown = path.strip_prefix(root).unwrap_or(path);
-        let at = shown.to_string_lossy().into_owned();
-        found.push(Breach { at, what });
-    };
-
-    let manifest = fs::read_to_string(&package.manifest)?;
+fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
+    let (from, manifest) = (&package.name, &package.manifest);
     // Its lints are those of the workspace, but for one `unsafe impl`.
-    let has_own_lints = package.name == "requeue-interrupts";
-    if !has_own_lints && !manifest.contains("[lints]\nworkspace = true") {
-        let what = "the lints of the workspace are not inherited".to_owned();
-        report(&package.manifest, what);
+    let has_own_lints = from == "requeue-interrupts";
+    if !has_own_lints && !read(manifest)?.contains("[lints]\nworkspace = true") {
+        found.push(format!(
+            "{manifest}: the lints of the workspace are not inherited"
+        ));
     }
-    if let Some(library) = package.library.as_ref().filter(|_| package.published) {
-        let source = fs::read_to_string(library)?;
-        if !source.lines().any(|line| line == "#![forbid(unsafe_code)]") {
-            report(library, "no #![forbid(unsafe_code)]".to_owned());
+    if let Some(library) = package.library.as_ref().filter(|_| package.published)
+        && !read(library)?.contains("\n#![forbid(unsafe_code)]\n")
+    {
+        found.push(format!("{library}: no #![forbid(unsafe_code)]"));
+    }
+    let tests = Path::new(manifest).with_file_name("tests");
+    let parts = read(tests.join("main.rs")).unwrap_or_default();
+    for entry in fs::read_dir(&tests).into_iter().flatten() {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let is_named = parts.contains(&format!("mod {name};"))
+            || read(manifest)?.contains(&format!("[[test]]\nname = \"{name}\""));
+        // Where there is no such program, each file is one.
+        if !parts.is_empty() && name != "main" && path.is_file() && !is_named {
+            found.push(format!(
+                "{}: no program of tests contains it",
+                path.display()
+            ));
         }
     }
-    let tests = package.manifest.with_file_name("tests");
-    if let Ok(parts) = fs::read_to_string(tests.join("main.rs")) {
-        for path in files(&tests, "rs")?
-            .iter()
-            .filter(|path| path.parent() == Some(&tests))
-        {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            let is_named = parts.contains(&format!("mod {name};"))
-                || manifest.contains(&format!("[[test]]\nname = \"{name}\""));
-            if !is_named {
-                report(path, "no program of tests contains it".to_owned());
-            }
-        }
-    }
-    let (from, dependencies) = (&package.name, package.dependencies.iter());
-    for to in dependencies.filter(|d| !d.only_for_tests).map(|d| &d.name) {
-        if !arrow_points_down(from, to) {
-            let what = format!("{from} may not depend on {to}: arrows point down only");
-            report(&package.manifest, what);
-        }
+    for to in package
+        .dependencies
+        .iter()
+        .filter(|to| !arrow_points_down(from, to))
+    {
+        let what = "arrows point down only";
+        found.push(format!("{manifest}: {from} may not depend on {to}: {what}"));
     }
     Ok(())
 }
@@ -149,21 +130,51 @@ fn floor(package: &str) -> Option<u8> {
     }
 }
 
-/// The files below a folder whose names end so, in order.
-fn files(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()?;
-    entries.sort();
-    let mut found = Vec::new();
-    for path in entries {
-        if path.is_dir() {
-            found.extend(files(&path, extension)?);
-        } else if path.extension().is_some_and(|own| own == extension) {
-            found.push(path);
-        }
+/// The pages that say which test holds which promise.
+const PAGES: &str = "docs/verification.md docs/several-machines.md kube/README.md \
+                     examples/mirror/README.md docs/book/*.md";
+
+/// What the paths on them begin with.
+const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ proptest/ examples/ kube/ \
+                       shards/ xtask/ docs/ .c";
+
+/// Holds each piece of code that a page quotes between backticks against the repository:
+///
+/// - `path/to/file.rs::name` is a file in which the word occurs: a function, or a row of a macro;
+/// - a word with a slash in it that begins as a path does is a file or a folder;
+/// - `cargo xtask ci step` names a step of this program.
+fn check_page(page: &str, text: &str, found: &mut Vec<String>) {
+    for (number, line) in (1..).zip(text.lines()) {
+        // Every other piece stands between two backticks.
+        let mistakes = line.split('`').skip(1).step_by(2).filter_map(mistake);
+        found.extend(mistakes.map(|what| format!("{page}:{number}: {what}")));
     }
-    Ok(found)
+}
+
+fn mistake(quoted: &str) -> Option<String> {
+    if let Some(step) = quoted.strip_prefix("cargo xtask ci ") {
+        let is_known = STEPS.iter().any(|known| known.name == step);
+        return (!is_known).then(|| format!("no step is called `{step}`"));
+    }
+    let (path, name) = match quoted.split_once(".rs::") {
+        Some((stem, name)) => (format!("{stem}.rs"), Some(name)),
+        None => (quoted.to_owned(), None),
+    };
+    let mut folders = FOLDERS.split_whitespace();
+    if path.contains(char::is_whitespace) || !folders.any(|folder| path.starts_with(folder)) {
+        return None;
+    }
+    match name {
+        None if Path::exists(&root().join(&path)) => None,
+        Some(name) if read(&path).is_ok_and(|source| has_word(&source, name)) => None,
+        None => Some(format!("`{path}` does not exist")),
+        Some(name) => Some(format!("nothing in `{path}` is called `{name}`")),
+    }
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.any(|other| other == word)
 }
 
 #[cfg(test)]
@@ -175,11 +186,11 @@ mod tests {
         let text = "/// Not a Clock.\nuse crate::time::{Clock, Instant};\n#[cfg(test)]\nClock";
         let mut found = Vec::new();
         check_state_machine("core/src/queue/query.rs", text, &mut found);
-        let breach = Breach {
-            at: "core/src/queue/query.rs:2".to_owned(),
-            what: "the state machine knows no Clock".to_owned(),
-        };
-        assert_eq!(found, [breach]);
+        assert_eq!(
+            found,
+            ["core/src/queue/query.rs:2: the state machine knows no Clock"]
+        );
+        assert!(committed("core/src/nowhere.rs").is_err());
     }
 
     #[test]
@@ -193,5 +204,35 @@ mod tests {
         assert!(!allowed("requeue-core", "requeue-std"));
         assert!(!allowed("requeue-std", "requeue-tokio"));
         assert!(!allowed("requeue", "requeue-proptest"));
+    }
+
+    fn mistakes(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        check_page("page.md", text, &mut found);
+        found
+    }
+
+    #[test]
+    fn what_is_there_may_be_named() {
+        let text = "`xtask/src/tidy.rs::what_is_there_may_be_named`, `docs/design.md`\n\
+                    `core/src`, `cargo xtask ci tidy`, `core::fmt`, `a / b`, `Queue`";
+        assert_eq!(mistakes(text), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_found_with_its_line() {
+        let name = ["no", "such", "test"].join("_");
+        let nothing = format!("page.md:2: nothing in `xtask/src/tidy.rs` is called `{name}`");
+        assert_eq!(
+            mistakes(&format!("\n`xtask/src/tidy.rs::{name}`")),
+            [nothing]
+        );
+        let page = "`core/nowhere.rs`, `cargo xtask ci tidiness`";
+        let expected = [
+            "page.md:1: `core/nowhere.rs` does not exist",
+            "page.md:1: no step is called `tidiness`",
+        ];
+        assert_eq!(mistakes(page), expected);
+        assert_eq!(mistakes("`core/nowhere.rs::name`").len(), 1);
     }
 }

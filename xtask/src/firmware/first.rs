@@ -2,22 +2,18 @@
 //! what the page says.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
-use crate::invocation::Invocation;
-use crate::report::{Stop, Verdict};
-use crate::toolchain;
+use crate::cmd::{Cmd, cmd, target};
+use crate::report::Verdict;
+use crate::toolchain::for_target;
+use crate::tools::QEMU_ARM;
 
-/// The folder of the package, from the repository.
-pub(super) const FOLDER: &str = "examples/firmware/first";
-const TARGET: &str = "thumbv7m-none-eabi";
+/// The folder of the package.
+const FOLDER: &str = "examples/firmware/first";
 /// As the runner of its `.cargo/config.toml`, with nothing to type into.
-const EMULATOR: &str = "qemu-system-arm -M lm3s6965evb \
-                        -semihosting-config enable=on,target=native \
-                        -icount shift=10 -display none -monitor none -serial none -kernel";
+const MACHINE: &str = "-M lm3s6965evb -semihosting-config enable=on,target=native \
+                       -icount shift=10 -serial none";
 
 /// What it prints, in this order, each after its time, and the milliseconds that are at least
 /// between a line and the one before it.
@@ -29,63 +25,44 @@ const EXPECTED: [(&str, u64); 5] = [
     ("uploaded", 1000),
 ];
 
-/// How long the program has for it.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 /// Checks a queue in a program of RTIC, which `docs/book/src/cookbook.md` shows. Without a time
 /// driver, which a HAL brings, it is not linked.
-pub(super) fn check_rtic(root: &Path, built: &Path) -> Verdict {
-    let folder = root.join("examples/firmware/rtic");
-    let line = Invocation::new("cargo clippy --locked --target-dir");
-    let line = line.args([built.join("rtic").display().to_string()]);
-    let line = toolchain::for_target(line, TARGET, &folder)?;
-    line.args(["--", "-D", "warnings"]).run(&folder)?;
-    Ok(())
+pub(super) fn check_rtic() -> Verdict {
+    let line = line("cargo clippy --locked", "rtic")?;
+    line.args(["--", "-D", "warnings"]).run()
 }
 
 /// Builds, lints and runs the program.
-pub(super) fn run(root: &Path, built: &Path) -> Verdict {
-    let folder = root.join(FOLDER);
-    let built = built.join("first");
-    for (line, rest) in [
-        ("cargo build", &[][..]),
-        ("cargo clippy", &["--", "-D", "warnings"]),
-    ] {
-        let line = Invocation::new(line)
-            .args(["--release", "--locked", "--target-dir"])
-            .args([built.display().to_string()]);
-        let line = toolchain::for_target(line, TARGET, &folder)?;
-        line.args(rest.iter().copied()).run(&folder)?;
-    }
-    let image = built.join(TARGET).join("release/first");
-    let emulator = Invocation::new(EMULATOR).args([image.display().to_string()]);
-    watch(&emulator, &folder)
+pub(super) fn run() -> Verdict {
+    line("cargo build --release --locked", "first")?.run()?;
+    let lint = line("cargo clippy --release --locked", "first")?;
+    lint.args(["--", "-D", "warnings"]).run()?;
+    let image = target("firmware/first/thumbv7m-none-eabi/release/first");
+    watch(&super::emulator(&QEMU_ARM, MACHINE, &image)?)
+}
+
+/// A line of cargo for one of the two packages.
+fn line(line: &str, package: &str) -> Verdict<Cmd> {
+    let built = target(&format!("firmware/{package}"));
+    let line = cmd(line).args(["--target-dir", &built]);
+    for_target(
+        line.dir(format!("examples/firmware/{package}")),
+        "thumbv7m-none-eabi",
+    )
 }
 
 /// Runs the program, which never ends by itself, until it has printed what is expected.
-fn watch(emulator: &Invocation, folder: &Path) -> Verdict {
-    let (mut child, output) = emulator.spawn_piped(folder)?;
-    let (sender, lines) = mpsc::channel();
-    let reader = thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            println!("{line}");
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    let deadline = Instant::now() + PATIENCE;
-    // An error says that the time is up, or that the emulator has ended.
-    let next = || {
-        let left = deadline.saturating_duration_since(Instant::now());
-        lines.recv_timeout(left).ok()
-    };
-    let judged = judge(std::iter::from_fn(next));
-    drop(lines);
-    let ended = child.kill().and_then(|()| child.wait());
-    let _ = reader.join();
-    ended.map_err(|error| Stop::Failed(format!("{emulator}: {error}")))?;
-    judged.map_err(|why| Stop::Failed(format!("{FOLDER}: {why}")))
+fn watch(line: &Cmd) -> Verdict {
+    println!("$ {line}");
+    // The emulator prints the output of an ARM image to its standard error.
+    let mut child = line.command().stderr(Stdio::piped()).spawn()?;
+    let output = child.stderr.take().ok_or("no output of the emulator")?;
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    let judged = judge(lines.inspect(|line| println!("{line}")));
+    // A signal that `timeout` hands on to the emulator.
+    cmd("kill").arg(child.id().to_string()).run()?;
+    child.wait()?;
+    Ok(judged.map_err(|why| format!("{FOLDER}: {why}"))?)
 }
 
 /// Reads lines until the last one that is expected. Other lines without a time are ignored.

@@ -1,0 +1,212 @@
+//! A command line that is shown before it is run, so that a person can repeat it. With its
+//! variables, which `xshell` and its like do not show.
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::report::{Stop, Verdict, verdict};
+
+/// The folder of the repository. Every command runs there unless [`Cmd::dir`] says otherwise.
+pub(crate) fn root() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}
+
+/// A path below the folder in which cargo builds.
+pub(crate) fn target(path: &str) -> String {
+    let folder = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+    root().join(folder).join(path).display().to_string()
+}
+
+/// The text of a file of the repository.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub(crate) fn read(path: impl AsRef<Path>) -> Verdict<String> {
+    let path = path.as_ref();
+    let text = fs::read_to_string(root().join(path));
+    text.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Writes a file and the folders above it.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub(crate) fn write(path: &str, text: impl AsRef<[u8]>) -> Verdict {
+    let path = root().join(path);
+    let written = fs::create_dir_all(path.parent().unwrap_or(root()));
+    let written = written.and_then(|()| fs::write(&path, text));
+    written.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// A program, its arguments and the variables that are set for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Cmd {
+    variables: Vec<(&'static str, String)>,
+    words: Vec<String>,
+    folder: PathBuf,
+}
+
+/// A command line of words without spaces in them.
+pub(crate) fn cmd(line: &str) -> Cmd {
+    Cmd {
+        variables: Vec::new(),
+        words: line.split_whitespace().map(str::to_owned).collect(),
+        folder: root().to_owned(),
+    }
+}
+
+impl Cmd {
+    /// Adds a word as it is.
+    pub(crate) fn arg(mut self, word: impl Into<String>) -> Self {
+        self.words.push(word.into());
+        self
+    }
+
+    /// Adds words, each as it is.
+    pub(crate) fn args<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.words.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable of the environment.
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// Runs in another folder.
+    pub(crate) fn dir(mut self, folder: impl AsRef<Path>) -> Self {
+        self.folder = root().join(folder);
+        self
+    }
+
+    /// Shows the line and runs it. Its output goes where this program prints.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or it fails.
+    pub(crate) fn run(&self) -> Verdict {
+        println!("$ {self}");
+        match self.command().status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("{status}: {self}").into()),
+            Err(error) => Err(format!("{error}: {self}").into()),
+        }
+    }
+
+    /// Returns what the line prints to its standard output, without showing the line.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or it fails.
+    pub(crate) fn read(&self) -> Verdict<String> {
+        match self.command().stderr(Stdio::inherit()).output() {
+            Ok(output) if output.status.success() => {
+                Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+            }
+            Ok(output) => Err(format!("{}: {self}", output.status).into()),
+            Err(error) => Err(format!("{error}: {self}").into()),
+        }
+    }
+
+    /// Whether the line can be started and succeeds. Nothing is shown.
+    pub(crate) fn succeeds(&self) -> bool {
+        let mut command = self.command();
+        let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.status().is_ok_and(|status| status.success())
+    }
+
+    /// The line for [`std::process`].
+    pub(crate) fn command(&self) -> Command {
+        let mut words = self.words.iter();
+        let mut command = Command::new(words.next().map_or("", String::as_str));
+        command.args(words).current_dir(&self.folder);
+        command.envs(self.variables.clone());
+        // `cargo run` describes this package to this program. A shown line is repeated without. And
+        // no service manager has started it.
+        let about_us = ["CARGO_PKG_", "CARGO_MANIFEST_", "NOTIFY_SOCKET"];
+        for (name, _) in env::vars_os() {
+            let name = name.to_string_lossy();
+            if about_us.iter().any(|begin| name.starts_with(begin)) {
+                command.env_remove(&*name);
+            }
+        }
+        command
+    }
+}
+
+/// Runs all of the lines, also after a failure: the second failure is news too.
+///
+/// # Errors
+///
+/// All that failed.
+pub(crate) fn run_each(lines: impl IntoIterator<Item = Cmd>) -> Verdict {
+    all(lines.into_iter().map(|line| line.run()))
+}
+
+/// Collects failures, each of them shown. A step that cannot run stops the rest.
+///
+/// # Errors
+///
+/// All of them in one.
+pub(crate) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+    let mut failures = Vec::new();
+    for verdict in verdicts {
+        match verdict {
+            Err(Stop::Failed(why)) => failures.push(why),
+            other => other?,
+        }
+    }
+    verdict(&failures)
+}
+
+impl fmt::Display for Cmd {
+    /// The line as a shell takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+        let quoted = |word: &str| match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.to_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        };
+        let variables = self.variables.iter();
+        let variables = variables.map(|(name, value)| format!("{name}={}", quoted(value)));
+        let words = self.words.iter().map(|word| quoted(word));
+        f.write_str(&variables.chain(words).collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_as_a_shell_takes_it() {
+        let line = cmd("cargo check").args(["it's", ""]);
+        let line = line.env("RUSTFLAGS", "-D warnings");
+        let shown = r"RUSTFLAGS='-D warnings' cargo check 'it'\''s' ''";
+        assert_eq!(line.to_string(), shown);
+    }
+
+    #[test]
+    fn a_failure_says_which_line_failed_and_stops_no_other() {
+        let missing = cmd("no-such-program-anywhere");
+        let failed = run_each([cmd("false --why not"), cmd("true"), missing]);
+        let Err(Stop::Failed(why)) = failed else {
+            panic!("{failed:?}");
+        };
+        assert!(why.contains(": false --why not\n") && why.ends_with(": no-such-program-anywhere"));
+    }
+
+    #[test]
+    fn what_a_line_prints_is_read() {
+        assert_eq!(cmd("echo a b").read().unwrap(), "a b\n");
+        assert!(cmd("false").read().is_err());
+        assert!(cmd("true").succeeds() && !cmd("false").succeeds());
+    }
+}
