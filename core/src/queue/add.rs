@@ -171,9 +171,16 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
             return Err(Rejected::Closed(key));
         }
         let (id, delay) = queue.charge(key, *now, spare).map_err(Rejected::Full)?;
+        let due = *now + delay;
+        if queue.waits_already(id, due, *now) {
+            queue.metrics.retry();
+            queue.metrics.coalesced();
+            let added = Added::Coalesced;
+            return Ok(Scheduled { delay, added });
+        }
         let level = queue.retry_level(id);
-        let added = queue.schedule(id, *now + delay, *now, level);
-        queue.note_backoff(id, *now + delay);
+        let added = queue.schedule(id, due, *now, level);
+        queue.note_backoff(id, due);
         let added = queue.hold_back(id, added, *now);
         Ok(Scheduled { delay, added })
     }
@@ -441,6 +448,18 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return self.mark(id, now, level);
         }
         self.delay_until(id, due, level)
+    }
+
+    /// Whether a deadline in the future changes nothing, because its key waits for an earlier one.
+    /// A short cut for a key that fails again: `false` proves nothing.
+    // On a board it would cost more flash than the instructions are worth.
+    #[inline(always)]
+    fn waits_already(&self, id: SlotId, due: Instant, now: Instant) -> bool {
+        S::CAPACITY.is_none()
+            && P::LEVELS == 1
+            && !self.gate.is_shut()
+            && due.is_after(now)
+            && self.delays.due(id).is_some_and(|pending| pending < due)
     }
 
     /// Sets the deadline of a key, or keeps an earlier one.

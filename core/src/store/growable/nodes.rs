@@ -102,6 +102,14 @@ impl Nodes for GrowableNodes {
     }
 
     #[inline]
+    fn due(&self, index: usize) -> Option<Instant> {
+        let (group, place) = place_of(index);
+        let packed = *self.groups.get(group)?.0.get(place)?;
+        // That of the padding never comes.
+        Some(Instant::from_nanos((packed >> 64) as u64))
+    }
+
+    #[inline]
     fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)> {
         if index * ARITY + 1 >= self.len {
             return None;
