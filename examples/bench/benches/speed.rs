@@ -6,7 +6,7 @@ use requeue_bench::harness::{Contender, Suite, machine};
 use requeue_bench::keys::{Key, Random};
 use requeue_bench::port::{Port, SharedPort};
 use requeue_bench::subject::ours;
-use requeue_bench::threads::{self, Batches, Crew, GetThenDone, OneByOne, Shared};
+use requeue_bench::threads::{self, BATCH, Batches, Crew, GetThenDone, Numbers, OneByOne, Shared};
 use requeue_bench::workloads::{
     Dedup, Delayed, FillDrain, LimitedCycle, Scale, Sooner, Steady, When, Workload,
 };
@@ -147,24 +147,24 @@ fn threaded(suite: &mut Suite) {
             &format!("{count}/{count}, done with the next get"),
             5,
             scale,
-            |scale| against_port(crew, scale, OneByOne::default, aimed.then_some(3.0)),
+            |scale| against_port::<_, 1>(crew, scale, OneByOne::default, aimed.then_some(3.0)),
         );
         suite.row(
             &format!("{count}/{count}, get then done"),
             5,
             scale,
-            |scale| against_port(crew, scale, GetThenDone::default, None),
+            |scale| against_port::<_, 1>(crew, scale, GetThenDone::default, None),
         );
         suite.row(
             &format!("{count}/{count}, batches of 32"),
             5,
             scale,
-            |scale| against_port(crew, scale, Batches::default, aimed.then_some(6.0)),
+            |scale| against_port::<_, BATCH>(crew, scale, Batches::default, aimed.then_some(6.0)),
         );
     }
 }
 
-fn against_port<Q: Shared<u64> + 'static>(
+fn against_port<Q: Shared<u64> + 'static, const COUNT: usize>(
     crew: Crew,
     scale: Scale,
     ours: fn() -> Q,
@@ -180,6 +180,9 @@ fn against_port<Q: Shared<u64> + 'static>(
             round(&SharedPort::<u64, Fold>::default(), crew, scale)
         })
         .aim(aim),
+        Contender::new("numbers behind a lock", move || {
+            round(&Numbers::<u64, COUNT>::default(), crew, scale)
+        }),
     ]
 }
 

@@ -1,17 +1,19 @@
 //! Producers and workers on threads. Here wall time counts, since they are to work together.
 
 use core::hash::{BuildHasher, Hash};
+use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
+use parking_lot::{Condvar, Mutex};
 use requeue_std::{Action, WorkQueue};
 
 use crate::port::SharedPort;
 use crate::workloads::Round;
 
 /// How many keys a batch has.
-const BATCH: usize = 32;
+pub const BATCH: usize = 32;
 
 /// How many threads add keys and how many work on them.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +64,9 @@ pub fn run<K: Send, F: FnMut(&K)>(
                 queue.work(&mut on_key);
             });
         }
-        start.wait();
+        // Before the others start: on a busy machine this thread may be the last that does.
         let begun = Instant::now();
+        start.wait();
         for producer in producers {
             // A producer that panics is reported by the scope.
             let _ = producer.join();
@@ -164,5 +167,84 @@ impl<K: Eq + Hash + Clone + Send, H: BuildHasher + Send> Shared<K> for SharedPor
 
     fn close(&self) {
         self.shut_down();
+    }
+}
+
+/// Keys behind a lock of the same kind, `COUNT` at a time: no key is stored twice, found or
+/// completed. What this costs is the lock, and that two threads share memory.
+#[derive(Debug)]
+pub struct Numbers<K, const COUNT: usize> {
+    waiting: Mutex<Waiting<K>>,
+    wake: Condvar,
+}
+
+#[derive(Debug)]
+struct Waiting<K> {
+    keys: VecDeque<K>,
+    asleep: usize,
+    closed: bool,
+}
+
+impl<K, const COUNT: usize> Default for Numbers<K, COUNT> {
+    fn default() -> Self {
+        let waiting = Waiting {
+            keys: VecDeque::new(),
+            asleep: 0,
+            closed: false,
+        };
+        Self {
+            waiting: Mutex::new(waiting),
+            wake: Condvar::new(),
+        }
+    }
+}
+
+impl<K, const COUNT: usize> Numbers<K, COUNT> {
+    /// Adds keys under one lock, and wakes a worker if one sleeps.
+    pub fn add(&self, keys: impl Iterator<Item = K>) {
+        let mut waiting = self.waiting.lock();
+        waiting.keys.extend(keys);
+        let is_awaited = waiting.asleep > 0;
+        drop(waiting);
+        if is_awaited {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes up to `COUNT` keys, after waiting for one. Returns whether there were any.
+    pub fn take(&self, taken: &mut Vec<K>) -> bool {
+        let mut waiting = self.waiting.lock();
+        while waiting.keys.is_empty() {
+            if waiting.closed {
+                return false;
+            }
+            waiting.asleep += 1;
+            self.wake.wait(&mut waiting);
+            waiting.asleep -= 1;
+        }
+        let count = waiting.keys.len().min(COUNT);
+        taken.extend(waiting.keys.drain(..count));
+        true
+    }
+}
+
+impl<K: Send, const COUNT: usize> Shared<K> for Numbers<K, COUNT> {
+    fn produce(&self, keys: Vec<K>) {
+        let mut keys = keys.into_iter().peekable();
+        while keys.peek().is_some() {
+            self.add(keys.by_ref().take(COUNT));
+        }
+    }
+
+    fn work(&self, on_key: &mut dyn FnMut(&K)) {
+        let mut taken = Vec::with_capacity(COUNT);
+        while self.take(&mut taken) {
+            taken.drain(..).for_each(|key| on_key(&key));
+        }
+    }
+
+    fn close(&self) {
+        self.waiting.lock().closed = true;
+        self.wake.notify_all();
     }
 }
