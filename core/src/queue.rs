@@ -153,6 +153,10 @@ pub use wait::{Adding, Flush};
 /// assert!(queue.at(now + Duration::from_millis(1)).try_get().is_some());
 /// ```
 #[derive(Debug)]
+// The order of the fields decides how many cache lines travel between the cores of producers and
+// workers with each key. What both write comes first, so that it shares the line of the lock, and
+// the ready list keeps what only one of them writes in lines of its own.
+#[cfg_attr(feature = "alloc", repr(C))]
 pub struct Queue<K, P, L, S, M = ()>
 where
     K: Eq + Hash,
@@ -161,35 +165,35 @@ where
     S: Storage,
     M: Metrics,
 {
+    closed: bool,
+    /// What keys and getters may have to wait for, though keys are ready or due.
+    gate: Gate,
+    /// What calls wait for, other than keys.
+    watched: Watched,
+    /// How many due keys an operation makes ready. Without one, none would ever be.
+    due_keys_max: NonZeroU8,
+    /// Numbers the runs, so that no two tickets of a slot are the same.
+    runs: u32,
+    /// Slots that are active, dirty or not.
+    active: usize,
+    /// Slots that are active and dirty.
+    dirty: usize,
     slots: S::Slots<K, Meta<P, L, S, M>>,
     lists: S::Lists<P>,
     delays: Delays<S::Nodes>,
-    sleepers: Sleepers,
-    limiter: L,
+    metrics: M,
     /// What keys wait for in addition to their delays.
     policy: S::Policy<P>,
-    metrics: M,
+    limiter: L,
     /// How long keys may wait at their levels.
     age_limit: <P::Age as Age>::Limit,
     /// How the group of a key is computed.
     naming: P::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
     running: <M::Timestamps as Timestamps>::Running,
-    /// Slots that are active, dirty or not.
-    active: usize,
-    /// Slots that are active and dirty.
-    dirty: usize,
-    /// Numbers the runs, so that no two tickets of a slot are the same.
-    runs: u32,
     /// How many slots may be live for their failures alone.
     failure_records_max: usize,
-    /// How many due keys an operation makes ready. Without one, none would ever be.
-    due_keys_max: NonZeroU8,
-    closed: bool,
-    /// What keys and getters may have to wait for, though keys are ready or due.
-    gate: Gate,
-    /// What calls wait for, other than keys.
-    watched: Watched,
+    sleepers: Sleepers,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
     epoch: u32,
 }

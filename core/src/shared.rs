@@ -147,6 +147,8 @@ pub type Machine<H> = Queue<
 /// let total = queue.lock().with(|state| state.queue().stats().total);
 /// assert_eq!(total, 0);
 /// ```
+// The queue first, so that its first fields share the cache line of a lock before it.
+#[cfg_attr(feature = "alloc", repr(C))]
 pub struct State<H: Host> {
     pub(crate) queue: Machine<H>,
     pub(crate) waiters: H::Waiters,

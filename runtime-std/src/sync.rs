@@ -23,7 +23,9 @@ pub(crate) use parking_lot::Mutex;
 pub(crate) use std::{thread, time::Instant};
 
 /// A [`Mutex`] as core's [`Lock`].
+// At the beginning of a cache line, so that the lock and what each add writes are in one.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Locked<T>(Mutex<T>);
 
 impl<T> Locked<T> {

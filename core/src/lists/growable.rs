@@ -16,6 +16,7 @@ use ring::Ring;
 /// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
 #[doc(hidden)]
 #[derive(Debug)]
+#[repr(C)]
 pub struct GrowableLists {
     ready: Ring,
     links: GrowableLinks,

@@ -76,10 +76,13 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 pub struct Growable<H = RandomState>(PhantomData<H>);
 
 /// Slots in parts, and an index of them.
+// In this order, because each add and each end of a run writes to the index and to the two fields
+// after it, and only growth to the others.
 #[doc(hidden)]
 #[derive(Debug)]
+#[repr(C)]
 pub struct GrowableSlots<K, S, H> {
-    entries: Parts<Entry<K, S>, ENTRIES>,
+    index: Tables,
     /// How many entries are live.
     len: usize,
     /// The vacant entry that was emptied last. It is filled first, because it is still in cache.
@@ -89,7 +92,7 @@ pub struct GrowableSlots<K, S, H> {
     unasked: u32,
     /// How many keys fit.
     keys_max: u32,
-    index: Tables,
+    entries: Parts<Entry<K, S>, ENTRIES>,
     hasher: H,
 }
 

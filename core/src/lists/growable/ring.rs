@@ -8,21 +8,23 @@ use core::mem;
 const LEN: usize = 1024;
 
 /// Slot numbers, first in, first out.
+// In this order, what producers write is in another cache line than what workers write.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Ring {
-    /// The first segment.
-    head: Vec<u32>,
-    /// How many numbers of `head` have left.
-    left: usize,
-    /// The segments between the first and the last. All of them are full.
-    middle: VecDeque<Vec<u32>>,
     /// The last segment.
     tail: Vec<u32>,
     /// Segments that are not in use.
     spare: Vec<Vec<u32>>,
+    /// The first segment.
+    head: Vec<u32>,
+    /// How many numbers of `head` have left.
+    left: usize,
     /// How many numbers more the ring counts than its segments hold. While this is not zero, the
     /// ring shows no first number.
     hidden: usize,
+    /// The segments between the first and the last. All of them are full.
+    middle: VecDeque<Vec<u32>>,
 }
 
 /// The first segment of a ring that is held.

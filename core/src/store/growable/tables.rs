@@ -28,18 +28,20 @@ pub(super) trait Places {
 pub(super) type Bucket = u16;
 
 /// Slot numbers by the hashes that their slots keep.
+// The only table comes first, which counts what it holds.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Tables {
     /// The only table, which grows to the size of all others. A field of its own, so that a queue
     /// that is not large pays for nothing but it.
     one: HashTable<u32>,
+    /// While the last table is being filled from another: the first bucket of that one that was not
+    /// looked at.
+    unmoved: Option<usize>,
     /// All tables, if there are several.
     many: Vec<HashTable<u32>>,
     /// Selects one of the first 2^(k + 1) tables, if there are 2^k or more, and not 2^(k + 1).
     mask: u32,
-    /// While the last table is being filled from another: the first bucket of that one that was not
-    /// looked at.
-    unmoved: Option<usize>,
 }
 
 /// How many buckets a table has, if there are several. They take 160 KiB.
