@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Workers;
 use super::run::Runs;
 use crate::Instant;
+use crate::store::growable::RandomState;
 
 /// When each key first failed since its last success.
 struct FirstFailures<K> {
@@ -17,7 +18,7 @@ struct FirstFailures<K> {
 }
 
 struct State<K> {
-    firsts: HashMap<K, Instant>,
+    firsts: HashMap<K, Instant, RandomState>,
     /// How many keys there may be before those that the queue has let go are removed.
     sweep_at: usize,
 }
@@ -57,7 +58,7 @@ impl<'w, K, E> Workers<'w, K, E> {
         K: Eq + Hash + Clone + Send + 'w,
     {
         let state = State {
-            firsts: HashMap::new(),
+            firsts: HashMap::default(),
             sweep_at: SWEEP_MIN,
         };
         let firsts = FirstFailures {
