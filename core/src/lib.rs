@@ -37,6 +37,8 @@ mod policy;
 mod producer;
 mod queue;
 #[cfg(feature = "alloc")]
+mod ring;
+#[cfg(feature = "alloc")]
 mod segments;
 mod shared;
 mod sleepers;

@@ -5,13 +5,12 @@ use alloc::boxed::Box;
 use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::{Link, List, Lists};
+use crate::ring::Ring;
 use crate::segments::Segments;
 
 mod removals;
-mod ring;
 
 use removals::Removals;
-use ring::Ring;
 
 /// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
 #[doc(hidden)]

@@ -1,11 +1,13 @@
 //! Storage that grows with the number of keys.
 
+use alloc::boxed::Box;
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::mem;
 
 use crate::id::{Index, SlotId};
+use crate::ring::Ring;
 
 use super::{Located, Phase, Slot, Slots};
 
@@ -94,6 +96,10 @@ pub struct GrowableSlots<K, S, H> {
     keys_max: u32,
     entries: Parts<Entry<K, S>, ENTRIES>,
     hasher: H,
+    /// The other vacant entries, in the order in which they were emptied. Apart from the entries,
+    /// so that the next one is known before this one has been fetched from memory. Exists once
+    /// there were two.
+    vacant_before: Option<Box<Ring>>,
 }
 
 /// How many slots a part holds.
@@ -103,8 +109,7 @@ const ENTRIES: usize = 1 << 15;
 #[derive(Debug)]
 enum Entry<K, S> {
     Live(Slot<K, S, Tag>),
-    /// The vacant entry that was emptied before this one.
-    Vacant(u32),
+    Vacant,
 }
 
 /// What a slot knows about its place in the index: its hash, so that the index moves it without a
@@ -147,6 +152,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
             keys_max: SLOTS_MAX as u32,
             index: Tables::new(),
             hasher,
+            vacant_before: None,
         };
         slots.make_room(capacity);
         slots
@@ -170,7 +176,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     /// Makes room for one more slot.
     #[inline(never)]
     fn add_slot(&mut self) {
-        self.entries.push(Entry::Vacant(u32::NONE));
+        self.entries.push(Entry::Vacant);
         let slots = self.entries.len();
         self.index.grow(slots, &mut self.entries);
     }
@@ -198,7 +204,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
     fn slot(&self, id: SlotId) -> Option<&Slot<K, S, Tag>> {
         match self.entries.get(id.index())? {
             Entry::Live(slot) => Some(slot),
-            Entry::Vacant(_) => None,
+            Entry::Vacant => None,
         }
     }
 
@@ -286,12 +292,14 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         // Not by a test for none, which the compiler would make: here it knows the result.
         if self.vacant != vacancy.0 {
             self.add_slot();
+        } else {
+            let before = self.vacant_before.as_mut();
+            self.vacant = before
+                .and_then(|before| before.pop_back())
+                .unwrap_or(u32::NONE);
         }
         let bucket = self.index.insert(hash, vacancy.0, &mut self.entries);
         if let Some(entry) = self.entries.get_mut(vacancy.index()) {
-            if let Entry::Vacant(before) = *entry {
-                self.vacant = before;
-            }
             *entry = Entry::Live(Slot::new(key, meta, Tag::new(hash.kept(), bucket), phase));
             self.len += 1;
         }
@@ -303,9 +311,13 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         let Some(entry @ Entry::Live(_)) = self.entries.get_mut(id.index()) else {
             return;
         };
-        let Entry::Live(gone) = mem::replace(entry, Entry::Vacant(self.vacant)) else {
+        let Entry::Live(gone) = mem::replace(entry, Entry::Vacant) else {
             return;
         };
+        if self.vacant != u32::NONE {
+            let before = self.vacant_before.get_or_insert_default();
+            before.push_back(self.vacant);
+        }
         self.vacant = id.0;
         self.len -= 1;
         self.index.remove(gone.tag.hash(), id.0, gone.tag.bucket());
@@ -322,7 +334,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot<K, S, Tag>> {
         match self.entries.get_mut(id.index())? {
             Entry::Live(slot) => Some(slot),
-            Entry::Vacant(_) => None,
+            Entry::Vacant => None,
         }
     }
 

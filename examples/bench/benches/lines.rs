@@ -113,7 +113,10 @@ fn numbers<const COUNT: usize>() {
 fn play(count: usize, add: impl Fn(&[u64]), mut take: impl FnMut()) {
     let keys: Vec<u64> = Random::new(SEED).keys(4 * KEYS);
     let on_stack = black_box(0_u8);
-    let places = format!("\nturn {:p} stack {:p}\n", &raw const TURN, &raw const on_stack);
+    let places = format!(
+        "\nturn {:p} stack {:p}\n",
+        &raw const TURN, &raw const on_stack
+    );
     // At once, or the trace comes between the words.
     let _ = std::io::stderr().write_all(places.as_bytes());
     for keys in keys.chunks(count) {

@@ -17,10 +17,10 @@ use core::mem;
 
 use crate::id::SlotId;
 use crate::lists::List;
+use crate::ring::{Held, Ring};
 use crate::segments::Segments;
 
 use super::GrowableLinks;
-use super::ring::{Held, Ring};
 
 /// Which numbers of a ring are stale, and the keys that were moved out of it.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! The ready keys: a queue in segments, which grows without a copy of what it holds.
+//! Slot numbers in segments, which grow without a copy of what they hold: the ready keys as a queue,
+//! the vacant slots as a stack.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,7 +12,7 @@ const LEN: usize = 1024;
 // In this order, what producers write is in another cache line than what workers write.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     /// The last segment.
     tail: Vec<u32>,
     /// Segments that are not in use.
@@ -29,19 +30,25 @@ pub(super) struct Ring {
 
 /// The first segment of a ring that is held.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(crate) struct Held {
     head: Vec<u32>,
     left: usize,
 }
 
 impl Held {
-    pub(super) fn numbers(&self) -> &[u32] {
+    pub(crate) fn numbers(&self) -> &[u32] {
         self.head.get(self.left..).unwrap_or(&[])
     }
 }
 
+impl Default for Ring {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Ring {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             head: Vec::new(),
             left: 0,
@@ -53,7 +60,7 @@ impl Ring {
     }
 
     /// Makes room for `additional` more numbers. O(additional).
-    pub(super) fn reserve(&mut self, additional: usize) {
+    pub(crate) fn reserve(&mut self, additional: usize) {
         let segments = additional.div_ceil(LEN);
         self.middle.reserve(segments);
         for _ in self.spare.len()..segments {
@@ -62,12 +69,12 @@ impl Ring {
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.head.len() - self.left + self.middle.len() * LEN + self.tail.len() + self.hidden
     }
 
     #[inline]
-    pub(super) fn front(&self) -> Option<u32> {
+    pub(crate) fn front(&self) -> Option<u32> {
         match self.head.get(self.left) {
             Some(&first) => Some(first),
             None if self.hidden > 0 => None,
@@ -76,7 +83,7 @@ impl Ring {
     }
 
     /// The number at a place, for checks. O(1).
-    pub(super) fn get(&self, place: usize) -> Option<u32> {
+    pub(crate) fn get(&self, place: usize) -> Option<u32> {
         let in_head = self.head.len() - self.left;
         let Some(place) = place.checked_sub(in_head) else {
             return self.head.get(self.left + place).copied();
@@ -88,7 +95,7 @@ impl Ring {
     }
 
     #[inline]
-    pub(super) fn push_back(&mut self, number: u32) {
+    pub(crate) fn push_back(&mut self, number: u32) {
         if self.tail.len() == self.tail.capacity() {
             self.extend_tail();
         }
@@ -96,7 +103,7 @@ impl Ring {
     }
 
     #[inline]
-    pub(super) fn pop_front(&mut self) -> Option<u32> {
+    pub(crate) fn pop_front(&mut self) -> Option<u32> {
         if let Some(&first) = self.head.get(self.left) {
             self.left += 1;
             return Some(first);
@@ -104,14 +111,23 @@ impl Ring {
         self.pop_of_next()
     }
 
+    /// Takes the last number out, of a ring from which none is taken in front.
+    #[inline]
+    pub(crate) fn pop_back(&mut self) -> Option<u32> {
+        match self.tail.pop() {
+            None => self.pop_of_previous(),
+            last => last,
+        }
+    }
+
     /// How many numbers are counted that the segments do not hold: not zero while the ring is held.
-    pub(super) fn hidden(&self) -> usize {
+    pub(crate) fn hidden(&self) -> usize {
         self.hidden
     }
 
     /// Takes the first segment away, which hides all numbers, and counts so many more than the
     /// other segments hold. [`show`](Self::show) undoes that.
-    pub(super) fn hide(&mut self, counted: impl FnOnce(&Held) -> usize) -> Held {
+    pub(crate) fn hide(&mut self, counted: impl FnOnce(&Held) -> usize) -> Held {
         let held = Held {
             head: mem::take(&mut self.head),
             left: mem::take(&mut self.left),
@@ -120,7 +136,7 @@ impl Ring {
         held
     }
 
-    pub(super) fn show(&mut self, held: Held) {
+    pub(crate) fn show(&mut self, held: Held) {
         self.head = held.head;
         self.left = held.left;
         self.hidden = 0;
@@ -143,6 +159,18 @@ impl Ring {
         let segment = self.spare.pop();
         let segment = segment.unwrap_or_else(|| Vec::with_capacity(LEN));
         self.middle.push_back(mem::replace(&mut self.tail, segment));
+    }
+
+    /// Replaces a last segment whose numbers have all left. It is kept for the next one: a stack
+    /// that was large once frees what it no longer needs.
+    #[inline(never)]
+    fn pop_of_previous(&mut self) -> Option<u32> {
+        let full = self.middle.pop_back()?;
+        let empty = mem::replace(&mut self.tail, full);
+        if self.spare.is_empty() {
+            self.spare.push(empty);
+        }
+        self.tail.pop()
     }
 
     /// Replaces a first segment whose numbers have all left.
@@ -194,6 +222,19 @@ mod tests {
             (expected, ring.len(), ring.front(), ring.get(0)),
             (next, 0, None, None)
         );
+    }
+
+    #[test]
+    fn the_last_number_leaves_first_and_large_stacks_free_their_memory() {
+        let mut stack = Ring::new();
+        for count in [3, 5 * LEN as u32 + 7, 2 * LEN as u32] {
+            (0..count).for_each(|number| stack.push_back(number));
+            for number in (0..count).rev() {
+                assert_eq!(stack.pop_back(), Some(number));
+            }
+            assert_eq!((stack.pop_back(), stack.len()), (None, 0));
+            assert!(stack.middle.len() + stack.spare.len() <= 1);
+        }
     }
 
     #[test]
