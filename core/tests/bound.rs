@@ -1,4 +1,4 @@
-//! A limit on the keys of a growable queue, chosen at run time.
+//! Growable queues: a limit on their keys, chosen at run time, and their end in the middle of growth.
 
 use std::time::Duration;
 
@@ -165,4 +165,48 @@ fn a_raised_limit_wakes_a_call_that_waits_for_room_and_that_one_the_next() {
     assert_eq!(look(&mut queue, 0), (Next::Work(()), Wake::ROOM));
     assert_eq!(look(&mut queue, 1), (Next::Work(()), Wake::NONE));
     assert_eq!(look(&mut queue, 2), (WAITS, Wake::NONE));
+}
+
+/// So many keys that the index has begun to split its only table, and is half-way: SLOTS and STEP in
+/// core/src/store/growable/tables.rs say when.
+const SPLIT: u32 = if cfg!(miri) { 42 } else { 21_500 };
+
+#[test]
+fn a_queue_that_ends_while_its_index_is_split_hands_every_key_back_once() {
+    let mut queue = Queue::growable(Exponential::new(Duration::from_secs(1), Duration::MAX));
+    let add = |queue: &mut Queue<u32, Plain, Exponential, Growable>, key| match key % 3 {
+        0 => queue.at(NOW).add_after(key, Duration::from_secs(60)),
+        _ => queue.at(NOW).add(key),
+    };
+    for key in 0..SPLIT {
+        assert_ne!(add(&mut queue, key), Ok(Added::Coalesced), "{key} is new");
+    }
+    assert!((0..SPLIT).all(|key| queue.contains(&key)));
+
+    // Some keys leave and return, and some are active when the queue is shut down.
+    for key in (0..SPLIT).step_by(7) {
+        assert!(queue.at(NOW).cancel(&key).is_some(), "{key}");
+        assert!(!queue.contains(&key));
+    }
+    for key in (0..SPLIT).step_by(14) {
+        assert_ne!(add(&mut queue, key), Ok(Added::Coalesced), "{key} had left");
+    }
+    let active: Vec<_> = (0..9).map(|_| queue.at(NOW).try_get().unwrap()).collect();
+    queue.at(NOW).shut_down();
+    let mut times = vec![0; SPLIT as usize];
+    for work in active {
+        times[work.key as usize] += 1;
+        assert_eq!(queue.at(NOW).release(work.ticket), Finished::Idle);
+    }
+    while let Some(left) = queue.at(NOW).take_ready() {
+        times[left.key as usize] += 1;
+    }
+    while let Some(left) = queue.at(NOW).take_delayed() {
+        times[left.key as usize] += 1;
+    }
+    for (key, times) in (0..SPLIT).zip(times) {
+        assert_eq!(times, i32::from(key % 7 != 0 || key % 14 == 0), "{key}");
+        assert!(!queue.contains(&key));
+    }
+    assert_eq!(queue.stats().total, 0);
 }

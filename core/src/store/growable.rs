@@ -57,7 +57,8 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// keys. A larger queue has a table of 160 KiB for every 10,000: one table at a time is split in
 /// two, 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots
 /// are in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
-/// [`Queue::with_capacity`] and [`Session::reserve`] make room in advance.
+/// [`Queue::with_capacity`] and [`Session::reserve`] make room in advance. If the system has no more
+/// memory, the process ends, as it does with the collections of std.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
 /// [`Session::reserve`]: crate::Session::reserve
