@@ -1,11 +1,12 @@
 //! The link of one client, and its faults.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How one client reaches the cluster. Clones are the same.
 #[derive(Clone, Default)]
@@ -17,10 +18,14 @@ struct Faults {
     is_down: AtomicBool,
     /// Of this resource the next request is lost, and nothing says so.
     lost: Mutex<Option<&'static str>>,
+    /// Of this resource the next request is carried out, and never answered.
+    lost_answer: Mutex<Option<&'static str>>,
     /// Watches say nothing more, also if they are begun again.
     is_deaf: AtomicBool,
     /// How long a request and each event of a watch takes at most, in milliseconds.
     latency: AtomicU64,
+    /// How much later than they happen the events of a resource come: at least, and at most.
+    lags: Mutex<BTreeMap<&'static str, (Duration, Duration)>>,
     /// Of 100 requests so many fail, before or after they were carried out.
     failures: AtomicU64,
     /// Of 100 events of a watch so many come twice.
@@ -48,6 +53,15 @@ impl Link {
         lost.take_if(|lost| *lost == resource).is_some()
     }
 
+    pub(crate) fn lose_answer(&self, resource: &'static str) {
+        *self.0.lost_answer.lock().unwrap() = Some(resource);
+    }
+
+    pub(super) fn loses_answer(&self, resource: &str) -> bool {
+        let mut lost = self.0.lost_answer.lock().unwrap();
+        lost.take_if(|lost| *lost == resource).is_some()
+    }
+
     #[cfg(feature = "shards")]
     pub(crate) fn set_deaf(&self, is_deaf: bool) {
         self.0.is_deaf.store(is_deaf, Ordering::Relaxed);
@@ -62,6 +76,19 @@ impl Link {
         self.0.latency.store(millis, Ordering::Relaxed);
         self.0.failures.store(failures, Ordering::Relaxed);
         self.0.repeats.store(repeats, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_lag(&self, resource: &'static str, least: Duration, most: Duration) {
+        self.0.lags.lock().unwrap().insert(resource, (least, most));
+    }
+
+    /// Waits until an event comes that happened at `at`.
+    pub(super) async fn lag(&self, resource: &str, at: Instant) {
+        let lag = self.0.lags.lock().unwrap().get(resource).copied();
+        if let Some((least, most)) = lag {
+            let random = u64::try_from((most - least).as_millis()).unwrap();
+            sleep_until(at + least + Duration::from_millis(self.random(random + 1))).await;
+        }
     }
 
     /// splitmix64.

@@ -36,6 +36,7 @@ pub(super) type Key = (String, Option<String>, String);
 #[derive(Clone)]
 pub(super) struct Change {
     pub(super) version: u64,
+    pub(super) at: Instant,
     pub(super) kind: &'static str,
     pub(super) resource: String,
     pub(super) object: Value,
@@ -258,6 +259,7 @@ impl State {
     fn remember(&mut self, kind: &'static str, key: &Key, object: &Value) {
         self.history.push(Change {
             version: self.version,
+            at: Instant::now(),
             kind,
             resource: key.0.clone(),
             object: object.clone(),

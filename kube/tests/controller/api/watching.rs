@@ -82,7 +82,8 @@ impl Watching {
                 return pending().await;
             }
             match self.look() {
-                Some(line) => {
+                Some((line, at)) => {
+                    self.link.lag(&self.path.resource, at).await;
                     if let Err(error) = self.link.travel().await {
                         self.has_ended = true;
                         return Some(Err(error));
@@ -112,7 +113,7 @@ impl Watching {
         self.cluster.state().cuts_of(&self.path.resource) != self.cuts
     }
 
-    fn look(&mut self) -> Option<Value> {
+    fn look(&mut self) -> Option<(Value, Instant)> {
         let state = self.cluster.state();
         if self.too_old {
             self.has_ended = true;
@@ -121,7 +122,7 @@ impl Watching {
                 "Expired",
                 "too old resource version".to_owned(),
             ));
-            return Some(json!({"type": "ERROR", "object": status}));
+            return Some((json!({"type": "ERROR", "object": status}), Instant::now()));
         }
         let concerns = |change: &&Change| {
             let namespace = change.object["metadata"]["namespace"].as_str();
@@ -138,7 +139,8 @@ impl Watching {
             return None;
         };
         self.seen = change.version;
-        Some(json!({"type": change.kind, "object": self.path.shown(&change.object)}))
+        let line = json!({"type": change.kind, "object": self.path.shown(&change.object)});
+        Some((line, change.at))
     }
 
     fn bookmark(&mut self) -> Value {
