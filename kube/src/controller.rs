@@ -11,7 +11,7 @@ use futures::{FutureExt, Stream, StreamExt, stream};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store, reflector};
 use kube::runtime::watcher;
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use requeue::limiter::RateLimiter;
 use requeue::priority::{Groups, Levels, Priorities};
 use requeue::tokio::{
@@ -19,6 +19,7 @@ use requeue::tokio::{
 };
 use serde::de::DeserializeOwned;
 
+use crate::cache::Cache;
 use crate::context::Context;
 use crate::error::Error;
 use crate::events::{WatchItem, watch};
@@ -29,10 +30,12 @@ use crate::metrics;
 use crate::owners::owners_of;
 use crate::reasons::{Cause, Reason};
 use crate::tracker::{Changes, KeysOf, Tracker};
+use crate::writes::Path;
 
 mod feeder;
 mod running;
 
+pub(crate) use feeder::later;
 use running::Crew;
 
 /// A controller: it watches objects and what they depend on, and runs a reconciler for those that
@@ -104,6 +107,8 @@ where
     dyntype: K::DynamicType,
     watches: Vec<Watch<K>>,
     requests: Vec<BoxStream<'static, Changes<K>>>,
+    client: Option<Client>,
+    own_writes_timeout: Duration,
     name: Option<String>,
     backoff: (Duration, Duration),
     retry_rate: Option<(f64, u32)>,
@@ -123,10 +128,15 @@ struct Watch<K: Resource> {
     /// As `deployments.apps`.
     kind: Arc<str>,
     changes: BoxStream<'static, Result<Changes<K>, Arc<watcher::Error>>>,
+    /// The store that the watch fills, if the controller knows one.
+    cache: Option<Cache>,
 }
 
 /// How long a controller waits for its first lists: controller-runtime's `CacheSyncTimeout`.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long an object waits for its own writes: as long as a watch that has failed may take to be
+/// retried.
+const OWN_WRITES_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl<K> Controller<K>
 where
@@ -143,9 +153,12 @@ where
 
     /// Creates a controller of a kind that is known only at run time, such as `DynamicObject`.
     pub fn new_with(api: Api<K>, config: watcher::Config, dyntype: K::DynamicType) -> Self {
+        let client = api.clone().into_client();
+        let namespace = Path::parse(api.resource_url()).and_then(|path| path.namespace);
         let writer = Writer::<K>::new(dyntype.clone());
         let store = writer.as_reader();
-        Self::for_stream_with(reflector(writer, watch(api, config)), store, dyntype)
+        let events = reflector(writer, watch(api, config));
+        Self::of(events, store, dyntype, namespace.as_deref()).client(client)
     }
 }
 
@@ -193,11 +206,24 @@ where
         store: Store<K>,
         dyntype: K::DynamicType,
     ) -> Self {
+        Self::of(events, store, dyntype, None)
+    }
+
+    fn of<I: WatchItem<K>>(
+        events: impl Stream<Item = I> + Send + 'static,
+        store: Store<K>,
+        dyntype: K::DynamicType,
+        namespace: Option<&str>,
+    ) -> Self {
+        let kind = kind_of::<K>(&dyntype);
+        let cache = Cache::new(&kind, dyntype.clone(), namespace, store.clone());
         let parts = Parts {
             store: store.clone(),
             dyntype: dyntype.clone(),
             watches: Vec::new(),
             requests: Vec::new(),
+            client: None,
+            own_writes_timeout: OWN_WRITES_TIMEOUT,
             name: None,
             backoff: (Duration::from_millis(5), Duration::from_secs(1000)),
             retry_rate: None,
@@ -215,7 +241,8 @@ where
         };
         let is_listed = (!I::LISTS).then(|| store_of(store));
         controller.watch(
-            kind_of::<K>(&dyntype),
+            kind,
+            Some(cache),
             events,
             KeysOf::Itself(dyntype),
             is_listed,
@@ -394,6 +421,125 @@ where
         self.watches_stream_with(watch(api, config), dyntype, keys_of)
     }
 
+    /// As [`owns`](Self::owns), and returns the objects that are watched, as they were seen last.
+    /// Use it if the reconciler looks at them. An object that has [written](Context::wrote) one of
+    /// them runs again when this store shows it.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use kube::runtime::watcher;
+    /// use kube::{Api, Client};
+    /// use requeue_kube::Controller;
+    ///
+    /// # fn controller(client: Client) {
+    /// let all = watcher::Config::default;
+    /// let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), all());
+    /// let (controller, secrets) = controller.owns_cached(Api::<Secret>::all(client), all());
+    /// # let _ = (controller, secrets);
+    /// # }
+    /// ```
+    pub fn owns_cached<C>(self, api: Api<C>, config: watcher::Config) -> (Self, Store<C>)
+    where
+        C: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        C::DynamicType: Default + Debug + Eq + Hash + Clone + Send + Sync,
+    {
+        self.owns_cached_with(api, C::DynamicType::default(), config)
+    }
+
+    /// As [`owns_cached`](Self::owns_cached), for a kind that is known only at run time.
+    pub fn owns_cached_with<C>(
+        self,
+        api: Api<C>,
+        dyntype: C::DynamicType,
+        config: watcher::Config,
+    ) -> (Self, Store<C>)
+    where
+        C: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        C::DynamicType: Debug + Eq + Hash + Clone + Send + Sync,
+    {
+        let own = self.parts.dyntype.clone();
+        let owners = move |part: &C| owners_of(part, &own);
+        self.watches_cached_with(api, dyntype, config, owners)
+    }
+
+    /// As [`watches`](Self::watches), and returns the objects that are watched, as
+    /// [`owns_cached`](Self::owns_cached) does.
+    pub fn watches_cached<C, I>(
+        self,
+        api: Api<C>,
+        config: watcher::Config,
+        keys_of: impl Fn(&C) -> I + Send + 'static,
+    ) -> (Self, Store<C>)
+    where
+        C: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        C::DynamicType: Default + Debug + Eq + Hash + Clone + Send + Sync,
+        I: IntoIterator<Item = ObjectRef<K>>,
+    {
+        self.watches_cached_with(api, C::DynamicType::default(), config, keys_of)
+    }
+
+    /// As [`watches_cached`](Self::watches_cached), for a kind that is known only at run time.
+    pub fn watches_cached_with<C, I>(
+        mut self,
+        api: Api<C>,
+        dyntype: C::DynamicType,
+        config: watcher::Config,
+        keys_of: impl Fn(&C) -> I + Send + 'static,
+    ) -> (Self, Store<C>)
+    where
+        C: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        C::DynamicType: Debug + Eq + Hash + Clone + Send + Sync,
+        I: IntoIterator<Item = ObjectRef<K>>,
+    {
+        let namespace = Path::parse(api.resource_url()).and_then(|path| path.namespace);
+        let writer = Writer::<C>::new(dyntype.clone());
+        let store = writer.as_reader();
+        let kind = kind_of::<C>(&dyntype);
+        let cache = Cache::new(&kind, dyntype, namespace.as_deref(), store.clone());
+        let events = reflector(writer, watch(api, config));
+        let keys_of = Box::new(move |object: &C| keys_of(object).into_iter().collect());
+        self.watch(kind, Some(cache), events, KeysOf::Others(keys_of), None);
+        (self, store)
+    }
+
+    /// Names the store that the last stream of this kind fills, so that objects wait until it shows
+    /// [their own writes](Context::wrote). [`owns_cached`](Self::owns_cached) does this by itself.
+    /// Without a stream of this kind it does nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use kube::runtime::{WatchStreamExt, reflector, watcher};
+    /// use kube::{Api, Client};
+    /// use requeue_kube::{Controller, watch};
+    ///
+    /// # fn controller(client: Client) {
+    /// let all = watcher::Config::default;
+    /// let (secrets, writer) = reflector::store();
+    /// let events = watch(Api::<Secret>::all(client.clone()), all()).reflect(writer);
+    /// let controller = Controller::new(Api::<ConfigMap>::all(client), all())
+    ///     .owns_stream(events)
+    ///     .fills(secrets.clone());
+    /// # let _ = controller;
+    /// # }
+    /// ```
+    pub fn fills<C>(mut self, store: Store<C>) -> Self
+    where
+        C: Resource + Clone + Send + Sync + 'static,
+        C::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
+    {
+        let dyntype = C::DynamicType::default();
+        let kind = kind_of::<C>(&dyntype);
+        let mut watches = self.parts.watches.iter_mut().rev();
+        if let Some(watch) = watches.find(|watch| watch.kind == kind) {
+            watch.cache = Some(Cache::new(&kind, dyntype, None, store));
+        }
+        self
+    }
+
     /// As [`owns`](Self::owns), for a stream of yours. [`WatchItem`] lists the streams that are
     /// accepted.
     pub fn owns_stream<C, I>(self, events: impl Stream<Item = I> + Send + 'static) -> Self
@@ -474,6 +620,7 @@ where
         let is_listed = (!I::LISTS).then(|| std::future::ready(()).boxed());
         self.watch(
             kind_of::<C>(&dyntype),
+            None,
             events,
             KeysOf::Others(keys_of),
             is_listed,
@@ -494,7 +641,11 @@ where
     {
         let kind = kind_of::<C>(&C::DynamicType::default());
         let changes = stream::once(store_of(store).map(|()| Ok(Changes::synced()))).boxed();
-        self.parts.watches.push(Watch { kind, changes });
+        self.parts.watches.push(Watch {
+            kind,
+            changes,
+            cache: None,
+        });
         self
     }
 
@@ -515,6 +666,21 @@ where
             Changes::listed(store.state().iter().map(key).map(bare).collect())
         });
         self.parts.requests.push(changes.boxed());
+        self
+    }
+
+    /// Sets the client of [`Context::client`], with which the controller also looks up
+    /// [writes](Context::unsure) whose end is not known. A controller that was made with an `Api` has
+    /// that one's.
+    pub fn client(mut self, client: Client) -> Self {
+        self.parts.client = Some(client);
+        self
+    }
+
+    /// Sets how long an object waits for [its own writes](Context::wrote) at most. Then it runs, and
+    /// [`Context::maybe_stale`] is true. The default is 30 s. With zero no object waits.
+    pub fn own_writes_timeout(mut self, timeout: Duration) -> Self {
+        self.parts.own_writes_timeout = timeout;
         self
     }
 
@@ -681,6 +847,7 @@ where
     fn watch<C, I>(
         &mut self,
         kind: Arc<str>,
+        cache: Option<Cache>,
         events: impl Stream<Item = I> + Send + 'static,
         keys_of: KeysOf<C, K>,
         is_listed: Option<BoxFuture<'static, ()>>,
@@ -697,7 +864,11 @@ where
                 stream::select(changes, synced).boxed()
             }
         };
-        self.parts.watches.push(Watch { kind, changes });
+        self.parts.watches.push(Watch {
+            kind,
+            changes,
+            cache,
+        });
     }
 }
 
@@ -746,8 +917,12 @@ where
     ready.boxed()
 }
 
-fn kind_of<T: Resource>(dyntype: &T::DynamicType) -> Arc<str> {
-    let (plural, group) = (T::plural(dyntype), T::group(dyntype));
+/// Returns the name of a kind, as `deployments.apps`.
+pub(crate) fn kind_of<T: Resource>(dyntype: &T::DynamicType) -> Arc<str> {
+    named_kind(&T::plural(dyntype), &T::group(dyntype))
+}
+
+pub(crate) fn named_kind(plural: &str, group: &str) -> Arc<str> {
     if group.is_empty() {
         plural.into()
     } else {

@@ -54,6 +54,10 @@ pub trait AnyQueue<K: Resource>: Clone + Send + Sync + 'static {
 
     fn holds(&self, key: &ObjectRef<K>) -> bool;
 
+    fn suspend(&self, key: &ObjectRef<K>, timeout: Duration) -> bool;
+
+    fn resume(&self, key: &ObjectRef<K>) -> bool;
+
     fn set_policy(&self, policy: Policy);
 
     fn report_running(&self);
@@ -111,6 +115,14 @@ where
 
     fn holds(&self, key: &ObjectRef<K>) -> bool {
         self.contains(key)
+    }
+
+    fn suspend(&self, key: &ObjectRef<K>, timeout: Duration) -> bool {
+        WorkQueue::suspend(self, key, timeout)
+    }
+
+    fn resume(&self, key: &ObjectRef<K>) -> bool {
+        WorkQueue::resume(self, key)
     }
 
     fn set_policy(&self, policy: Policy) {

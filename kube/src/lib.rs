@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod cache;
 mod context;
 mod controller;
 mod error;
@@ -21,6 +22,9 @@ mod shards;
 mod shared;
 mod signal;
 mod tracker;
+mod wait_for;
+mod waiting;
+mod writes;
 
 pub use context::Context;
 pub use controller::Controller;
@@ -39,9 +43,16 @@ pub use reasons::{Cause, Reason, Reasons};
 pub use shards::{LeaseSession, Leases};
 pub use shared::{SharedEvent, SharedWatch, Subscription};
 pub use signal::shutdown_on_signal;
+pub use wait_for::WaitFor;
+pub use writes::{NotCached, Writes, record_writes};
 
 #[cfg(feature = "metrics")]
 pub use requeue::tokio::metrics::DURATION_BUCKETS;
 pub use requeue::tokio::{
     Action, CancellationToken, Failure, GroupLimits, IntoAction, Leftover, Workers,
 };
+
+/// The code of the guide that is not in its programs.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/book/src/own-writes.md")]
+mod guide {}

@@ -7,8 +7,8 @@ mod disabled;
 mod enabled;
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) use disabled::{LeaderMetrics, attach, observe, reports};
+pub(crate) use disabled::{LeaderMetrics, WriteMetrics, attach, observe, reports};
 #[cfg(feature = "metrics")]
 pub use enabled::RECONCILE_BUCKETS;
 #[cfg(feature = "metrics")]
-pub(crate) use enabled::{LeaderMetrics, attach, observe, reports};
+pub(crate) use enabled::{LeaderMetrics, WriteMetrics, attach, observe, reports};

@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Context;
+use crate::tracker::Name;
+use crate::writes::{Path, Writes, Written};
 
 /// The constructors of kube-runtime's `Action`, for requeue's.
 ///
@@ -45,6 +47,9 @@ impl ActionExt for Action {
 }
 
 /// Makes a reconciler of the three arguments of kube-rs's `Controller::run`.
+///
+/// A reconciler of this kind has no [`Context`]. Give it a client of
+/// [`record_writes`](crate::record_writes), and an object waits for its own writes.
 ///
 /// With an error policy the policy decides when an object that failed runs again, and the failure
 /// is logged here. Without one (`Controller::run` with the reconciler alone) a failure counts, and
@@ -115,7 +120,9 @@ where
 }
 
 /// Calls kube-runtime's [`finalizer`](finalizers::finalizer), for a reconciler that returns
-/// requeue's [`Action`].
+/// requeue's [`Action`]. In a run of a [`Controller`](crate::Controller) the key waits until the
+/// finalizer that was added or removed has come back, as after
+/// [`Context::unsure`](crate::Context::unsure).
 ///
 /// # Errors
 ///
@@ -157,6 +164,15 @@ where
     E: StdError + 'static,
     R: Future<Output: IntoAction<Error = E>>,
 {
+    let meta = object.meta();
+    let has_it = meta
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == name);
+    // It is added before the work, and removed after the cleanup.
+    let patches = has_it == meta.deletion_timestamp.is_some();
+    let written = patches.then(|| Name::of(&*object));
     // kube-runtime's action cannot be looked into, so this one passes beside it.
     let action = Mutex::new(Action::Success);
     let returned = &action;
@@ -167,6 +183,12 @@ where
             Ok(controller::Action::await_change())
         })
     });
-    run.await?;
+    let ended = run.await;
+    let path = Path::parse(api.resource_url());
+    if let (Some(name), Some(path), Some(writes)) = (written, path, Writes::current()) {
+        // kube-runtime keeps the object for itself. Without a store there is nothing to wait for.
+        let _ = writes.record(path.kind, name, Written::Unknown);
+    }
+    ended?;
     Ok(action.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use kube::Resource;
 use kube::runtime::reflector::ObjectRef;
 
+use crate::cache::{News, Number, Version};
 use crate::events::Judge;
 use crate::keys::{bare, named};
 use crate::reasons::{Cause, Reason};
@@ -23,6 +24,8 @@ pub(crate) struct Changes<K: Resource> {
     pub(crate) changed: Vec<(ObjectRef<K>, Reason)>,
     /// Whether this was the end of a list.
     pub(crate) synced: bool,
+    /// What has changed in the store that the watch fills.
+    pub(crate) news: News,
 }
 
 /// Follows the watch of a kind `T`, and says which keys of the kind `K` its events concern.
@@ -33,6 +36,8 @@ pub(crate) struct Tracker<T, K: Resource> {
     known: Known<K>,
     /// What the list that is under way has brought so far.
     listing: Vec<(Name, Seen<K>)>,
+    /// The newest version in that list.
+    newest: Option<Number>,
     has_listed: bool,
     hasher: RandomState,
 }
@@ -48,10 +53,25 @@ type Others<T, K> = dyn Fn(&T) -> Vec<ObjectRef<K>> + Send;
 
 type Known<K> = HashMap<Name, Seen<K>>;
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Name {
-    namespace: Option<Box<str>>,
-    name: Box<str>,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Name {
+    pub(crate) namespace: Option<Box<str>>,
+    pub(crate) name: Box<str>,
+}
+
+impl Name {
+    pub(crate) fn new(name: &str, namespace: Option<&str>) -> Self {
+        Self {
+            namespace: namespace.map(Box::from),
+            name: name.into(),
+        }
+    }
+
+    pub(crate) fn of<T: Resource>(object: &T) -> Self {
+        let meta = object.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        Self::new(name, meta.namespace.as_deref())
+    }
 }
 
 struct Seen<K: Resource> {
@@ -78,6 +98,7 @@ where
             keys_of,
             known: Known::new(),
             listing: Vec::new(),
+            newest: None,
             has_listed: false,
             hasher: RandomState::new(),
         }
@@ -85,12 +106,14 @@ where
 
     pub(crate) fn begin_list(&mut self) -> Changes<K> {
         self.listing.clear();
+        self.newest = None;
         Changes::none()
     }
 
     pub(crate) fn listed(&mut self, object: &T, judge: Option<Judge<'_, T>>) -> Changes<K> {
         let seen = self.look(object, judge);
         self.listing.push(seen);
+        self.newest = self.newest.take().max(Version::of(object).number());
         Changes::none()
     }
 
@@ -100,11 +123,12 @@ where
         let known = self.known.get(&name);
         let is_as_before = known.is_some_and(|known| seen.is_as(known));
         if seen.is_judged && is_as_before {
-            return Changes::none();
+            return Changes::none().with(News::of(object, false));
         }
         let before = self.known.insert(name.clone(), seen);
         self.add_owners(&mut changed, before);
-        self.changed(changed, Cause::Applied, &name)
+        let changes = self.changed(changed, Cause::Applied, &name);
+        changes.with(News::of(object, false))
     }
 
     pub(crate) fn deleted(&mut self, object: &T) -> Changes<K> {
@@ -112,7 +136,8 @@ where
         let mut changed = self.keys(&name, &seen);
         let before = self.known.remove(&name);
         self.add_owners(&mut changed, before);
-        self.changed(changed, Cause::Deleted, &name)
+        let changes = self.changed(changed, Cause::Deleted, &name);
+        changes.with(News::of(object, true))
     }
 
     /// An object of which only this is known: it is remembered only if it is judged, because
@@ -122,7 +147,8 @@ where
             return self.applied(object, judge);
         }
         let (name, seen) = self.look(object, None);
-        self.changed(self.keys(&name, &seen), Cause::Applied, &name)
+        let changes = self.changed(self.keys(&name, &seen), Cause::Applied, &name);
+        changes.with(News::of(object, false))
     }
 
     /// The end of a list: what is new in it, what is not in it any more, and what is as before.
@@ -130,6 +156,9 @@ where
         let mut before = std::mem::take(&mut self.known);
         let mut changes = Changes::none();
         changes.synced = true;
+        changes.news = News::Listed {
+            newest: self.newest.take(),
+        };
         for (name, seen) in std::mem::take(&mut self.listing) {
             let old = before.remove(&name);
             let is_old = old.as_ref().is_some_and(|old| seen.is_as(old));
@@ -156,10 +185,7 @@ where
 
     fn look(&self, object: &T, judge: Option<Judge<'_, T>>) -> (Name, Seen<K>) {
         let meta = object.meta();
-        let name = Name {
-            namespace: meta.namespace.as_deref().map(Box::from),
-            name: meta.name.as_deref().unwrap_or_default().into(),
-        };
+        let name = Name::of(object);
         let keys = match &self.keys_of {
             KeysOf::Itself(_) => Box::default(),
             KeysOf::Others(keys_of) => keys_of(object).into_iter().map(bare).collect(),
@@ -226,7 +252,12 @@ impl<K: Resource> Changes<K> {
             listed: Vec::new(),
             changed: Vec::new(),
             synced: false,
+            news: News::Nothing,
         }
+    }
+
+    fn with(self, news: News) -> Self {
+        Self { news, ..self }
     }
 
     pub(crate) fn changed(keys: Vec<ObjectRef<K>>, reason: Reason) -> Self {

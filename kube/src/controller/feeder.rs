@@ -14,15 +14,17 @@ use kube::Resource;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use requeue::tokio::{CancellationToken, Rejected};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Parts, Watch};
 use crate::error::Error;
 use crate::health::Health;
 use crate::keys::{CHANGED, KeyQueue, LISTED, bare};
-use crate::metrics;
+use crate::metrics::{self, WriteMetrics};
 use crate::reasons::{Cause, Pending, Reason};
 use crate::tracker::Changes;
+use crate::waiting::{Read, Waiting};
 
 /// Everything that happens before the queue. It has no task of its own, and goes on while it is
 /// polled.
@@ -46,6 +48,8 @@ where
     health: Health,
     /// The number of the first watch there.
     first: usize,
+    waiting: Arc<Waiting<K, Q>>,
+    reads: mpsc::UnboundedReceiver<Read<K>>,
     resync: Option<(Duration, Instant)>,
     reports: Option<Instant>,
 }
@@ -93,8 +97,14 @@ where
         for changes in requests {
             sources.push(changes.map(|changes| (None, Ok(changes))).boxed());
         }
-        let mut progress = Vec::new();
-        for (index, Watch { kind, changes }) in watches.into_iter().enumerate() {
+        let (mut progress, mut caches) = (Vec::new(), Vec::new());
+        for (index, watch) in watches.into_iter().enumerate() {
+            let Watch {
+                kind,
+                changes,
+                cache,
+            } = watch;
+            caches.push(cache);
             sources.push(changes.map(move |said| (Some(index), said)).boxed());
             progress.push(Progress {
                 kind,
@@ -103,7 +113,15 @@ where
                 last: None,
             });
         }
-        let reports = metrics::reports(controller.name.as_deref());
+        let name = controller.name.as_deref();
+        let reports = metrics::reports(name);
+        let (waiting, reads) = Waiting::new(
+            queue.clone(),
+            controller.client.clone(),
+            controller.own_writes_timeout,
+            caches,
+            WriteMetrics::new(name),
+        );
         Self {
             queue,
             backlog: Backlog {
@@ -121,6 +139,8 @@ where
             synced: CancellationToken::new(),
             health,
             first,
+            waiting: Arc::new(waiting),
+            reads,
             resync: controller
                 .resync
                 .map(|every| (every, later(now, jittered(every)))),
@@ -132,12 +152,29 @@ where
         self.synced.clone()
     }
 
+    pub(super) fn waiting(&self) -> Arc<Waiting<K, Q>> {
+        Arc::clone(&self.waiting)
+    }
+
     /// Feeds the queue. Returns only if a kind cannot be listed in time.
     ///
     /// # Cancel safety
     ///
     /// Nothing that was taken from a watch is lost.
     pub(super) async fn feed(mut self) -> Error {
+        let waiting = self.waiting();
+        let (_, nothing) = mpsc::unbounded_channel();
+        let reads = std::mem::replace(&mut self.reads, nothing);
+        // In boxes, because the stack of a test in debug is small.
+        let hear = Box::pin(async move { self.hear_all().await });
+        let read = Box::pin(async move { waiting.read_all(reads).await });
+        match select(hear, read).await {
+            Either::Left((error, _)) => error,
+            Either::Right(((), hear)) => hear.await,
+        }
+    }
+
+    async fn hear_all(&mut self) -> Error {
         loop {
             let next = timeout_at(self.next_tick(), self.sources.next());
             let room = self.backlog.room(&self.queue);
@@ -179,6 +216,7 @@ where
                     self.add(key, CHANGED, reason);
                 }
                 if let Some(watch) = watch {
+                    self.waiting.see(watch, &changes.news);
                     self.succeeded(watch, changes.synced);
                 }
             }
@@ -328,7 +366,7 @@ fn jittered(every: Duration) -> Duration {
 }
 
 /// An instant that far in the future that it does not matter, if the sum is none.
-fn later(instant: Instant, delay: Duration) -> Instant {
+pub(crate) fn later(instant: Instant, delay: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(86_400 * 365 * 30);
     instant.checked_add(delay).unwrap_or_else(|| instant + FAR)
 }

@@ -23,6 +23,8 @@ use crate::keys::{CHANGED, KeyQueue, LISTED, bare};
 use crate::lease::Elector;
 use crate::metrics;
 use crate::reasons::{Cause, Pending, Reasons};
+use crate::waiting::{KeyRun, Recorder, Waiting};
+use crate::writes::Writes;
 
 /// What the runs of a controller share.
 pub(super) struct Crew<K, Q, F>
@@ -35,6 +37,7 @@ where
     store: Store<K>,
     reconcile: F,
     tenure: Tenure,
+    waiting: Arc<Waiting<K, Q>>,
 }
 
 /// For how long this replica may work, and how many of its runs are under way.
@@ -81,6 +84,7 @@ where
             store: parts.store,
             reconcile,
             tenure: Tenure::default(),
+            waiting: feeder.waiting(),
         });
         let work = crew.work(workers, stop, synced, elector);
         match select(pin!(work), pin!(feeder.feed())).await {
@@ -173,6 +177,11 @@ where
     }
 
     async fn reconcile_key(&self, key: ObjectRef<K>, run: RunContext) -> Result<Action, E> {
+        let begin = match self.waiting.begin(&key, run.timed_out) {
+            Ok(begin) => begin,
+            Err(left) => return Ok(Action::Suspend(left)),
+        };
+        let key_run = KeyRun::new(Arc::clone(&self.waiting), key.clone());
         let object = self.store.get(&key);
         if let Some(object) = &object {
             let own = bare(ObjectRef::from_obj_with(&**object, key.dyntype.clone()));
@@ -184,9 +193,13 @@ where
                 if let Err(Rejected::Full(own)) = self.queue.add(own, level) {
                     self.queue.add_wait(own, level).await;
                 }
-                return Ok(Action::Success);
+                return Ok(key_run.end(Action::Success));
             }
         }
+        let writes = Writes::new(Arc::new(Recorder {
+            waiting: Arc::clone(&self.waiting),
+            key: key.clone(),
+        }));
         let mut unsettled = Unsettled {
             reasons: self.pending.take(&key),
             key: &key,
@@ -207,12 +220,17 @@ where
                 .and_then(|deadline| self.queue.to_tokio(deadline)),
             changed: unsettled.reasons.has_change(),
             reasons: unsettled.reasons.clone(),
+            timed_out: begin.timed_out,
+            maybe_stale: begin.maybe_stale,
+            writes: writes.clone(),
         };
-        let ended = (self.reconcile)(object, context).await;
+        // In a box, because the stack of a test in debug is small.
+        let ended = Box::pin((self.reconcile)(object, context));
+        let ended = writes.scope(ended).await;
         if !matches!(ended, Err(_) | Ok(Action::Retry)) {
             unsettled.reasons = Reasons::default();
         }
-        ended
+        ended.map(|action| key_run.end(action))
     }
 }
 

@@ -1,5 +1,7 @@
 //! No metrics.
 
+use std::time::Duration;
+
 use kube::Resource;
 use requeue::tokio::Workers;
 
@@ -13,6 +15,20 @@ impl LeaderMetrics {
     }
 
     pub(crate) fn leads(&self, _leads: bool) {}
+}
+
+pub(crate) struct WriteMetrics;
+
+impl WriteMetrics {
+    pub(crate) fn new(_name: Option<&str>) -> Self {
+        Self
+    }
+
+    pub(crate) fn began(&self) {}
+
+    pub(crate) fn came_back(&self, _waited: Duration) {}
+
+    pub(crate) fn gave_up(&self, _waited: Duration) {}
 }
 
 pub(crate) fn attach<K: Resource>(builder: KeysBuilder<K>, _name: Option<&str>) -> KeysBuilder<K> {

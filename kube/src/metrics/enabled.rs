@@ -1,7 +1,12 @@
 //! Metrics through the facade `metrics`.
 
+use std::time::Duration;
+
 use kube::Resource;
-use metrics::{Gauge, describe_gauge, gauge};
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
 use requeue::tokio::Workers;
 
 use crate::keys::KeysBuilder;
@@ -29,6 +34,61 @@ impl LeaderMetrics {
 
     pub(crate) fn leads(&self, leads: bool) {
         self.0.set(u8::from(leads));
+    }
+}
+
+/// Objects that wait for their own writes.
+pub(crate) struct WriteMetrics(Option<WriteFigures>);
+
+struct WriteFigures {
+    skips: Counter,
+    stale: Counter,
+    waits: Histogram,
+}
+
+impl WriteMetrics {
+    pub(crate) fn new(name: Option<&str>) -> Self {
+        Self(name.map(|name| {
+            describe_counter!(
+                "requeue_stale_sync_skips_total",
+                "Runs that were put off until the object's own writes came back"
+            );
+            describe_counter!(
+                "requeue_stale_runs_total",
+                "Runs that began although an own write had not come back in time"
+            );
+            describe_histogram!(
+                "requeue_own_writes_seconds",
+                Unit::Seconds,
+                "How long objects waited for their own writes after the run"
+            );
+            let name = || name.to_owned();
+            WriteFigures {
+                skips: counter!("requeue_stale_sync_skips_total", "controller" => name()),
+                stale: counter!("requeue_stale_runs_total", "controller" => name()),
+                waits: histogram!("requeue_own_writes_seconds", "controller" => name()),
+            }
+        }))
+    }
+
+    /// An object waits.
+    pub(crate) fn began(&self) {
+        if let Some(figures) = &self.0 {
+            figures.skips.increment(1);
+        }
+    }
+
+    pub(crate) fn came_back(&self, waited: Duration) {
+        if let Some(figures) = &self.0 {
+            figures.waits.record(waited.as_secs_f64());
+        }
+    }
+
+    pub(crate) fn gave_up(&self, waited: Duration) {
+        if let Some(figures) = &self.0 {
+            figures.waits.record(waited.as_secs_f64());
+            figures.stale.increment(1);
+        }
     }
 }
 

@@ -173,7 +173,8 @@ fn the_readme_lists_every_metric() {
         "workqueue_",
         "controller_runtime_",
         "leader_election_",
-        "requeue_overdue",
+        "requeue_o",
+        "requeue_stale_",
     ];
     let is_name = |word: &&str| prefixes.iter().any(|prefix| word.starts_with(prefix));
     let words = section.split('`').filter(is_name);

@@ -16,6 +16,7 @@ mod leader;
 mod manager;
 mod moving;
 mod noting;
+mod own_writes;
 mod owners;
 mod path;
 mod process;
