@@ -420,7 +420,7 @@ impl<K> Leftover<K> {
 /// assert_eq!(state.due, Some(due));
 /// assert_eq!(queue.at(now).state(&"node-8"), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct KeyState {
