@@ -9,8 +9,8 @@ use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Guard, WaitError};
 use requeue_proptest::subject::{
-    Answer, AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue,
-    Runtime, handed, panicking, poll_once,
+    AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue,
+    Returned, Runtime, handed, panicking, poll_once,
 };
 
 // ---- The runtime: its lock, what its queue is made of, and its way of waiting. ----
@@ -79,7 +79,7 @@ impl Runtime for Bound {
         let queue = Rc::clone(&self.queue);
         match call {
             Call::Get => Some(Box::pin(async {
-                Answer::from(get(queue).await.map(handed))
+                Returned::from(get(queue).await.map(handed))
             })),
             // It has no calls with a time limit, and none that wait for the drain.
             _ => None,

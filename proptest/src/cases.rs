@@ -1,5 +1,6 @@
-//! The cases of the suite: each is one rule, of which the [table](crate::rules) says what it is and
-//! where it comes from. There is a file for each group.
+//! The cases of the suite: each is one rule. The first line of its documentation comment says what
+//! the rule is, and the line `Source:` where it comes from: [`RULES`](crate::rules::RULES) reads
+//! both. There is a file for each group.
 //!
 //! A case panics if its rule does not hold.
 
@@ -52,12 +53,12 @@ mod why;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next};
+use requeue_core::binding::Next;
 use requeue_core::{Action, Added, Drained, Finished, Rejected};
 
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Configuration, Drain, Handed, Key, NewSubject, Subject, Ticket};
+use crate::subject::{Configuration, Drain, Handed, Key, NewSubject, Operate, Subject, Ticket};
 use recorder::Recorder;
 
 pub(crate) use recorder::{begin, timeline};
@@ -73,10 +74,10 @@ pub(crate) enum Case {
 macro_rules! cases {
     ({}
         steps { $($group:ident {
-            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
+            $($name:ident: $keys:literal $($need:ident)?;)+
         })+ }
         waits { $($calls:ident {
-            $($call:ident: $n:literal $($lack:ident)?, $r:literal, $s:literal;)+
+            $($call:ident: $n:literal $($lack:ident)?;)+
         })+ }
     ) => {
         /// The cases of [`RULES`](crate::rules::RULES), in the same order.
@@ -188,9 +189,9 @@ impl Script {
     /// A call that waits finds nothing, and goes.
     #[track_caller]
     fn nothing_to_get(&mut self) {
-        let mut getter = Getter::default();
-        match self.subject.get(&mut getter) {
-            Next::Wait { .. } => self.subject.leave(&mut getter),
+        let getter = 0;
+        match self.subject.get(getter) {
+            Next::Wait { .. } => self.subject.leave(getter),
             other => unexpected(String::from("a wait"), &other),
         }
         self.subject.assert_valid();
@@ -199,7 +200,7 @@ impl Script {
     /// A worker is sent home.
     #[track_caller]
     fn closed(&mut self) {
-        let next = self.subject.get(&mut Getter::default());
+        let next = self.subject.get(0);
         if !matches!(next, Next::Closed) {
             unexpected(String::from("closed"), &next)
         }

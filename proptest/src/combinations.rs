@@ -1,6 +1,6 @@
 //! Configurations in which every option meets every other.
 //!
-//! What a queue can do is a list of [`OPTIONS`], each with a few values. A covering array has every
+//! What a queue can do is a list of [options], each with a few values. A covering array has every
 //! pair of values of two options in one of some forty [combinations](Combination), and with
 //! [strength](covering) three every three of them. [`run_combined`](crate::histories::run_combined)
 //! draws histories on each.
@@ -13,7 +13,7 @@ use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, Merge};
 
-use crate::histories::Step;
+use crate::histories::Operation;
 use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Cap, Configuration, Direct, Key, Kind, Note, Rate, Subject, boxed};
 
@@ -24,7 +24,7 @@ pub struct Combination {
     pub configuration: Configuration,
     /// What is done to it in addition to adds, runs and their ends, looks and the end.
     pub uses: Uses,
-    /// The value of each option, as its place in the list of [`OPTIONS`].
+    /// The value of each option, as its place in the list of [options].
     values: Vec<usize>,
     /// How many nanoseconds the unit of all times has.
     pub(crate) unit: u64,
@@ -49,34 +49,38 @@ pub struct Uses {
     pub cancel: bool,
     /// Limits, policies and times are changed while the queue is used.
     pub change: bool,
+    /// Time stands, and jumps past several deadlines at once, so that there is a backlog of them.
+    pub backlog: bool,
 }
 
 impl Uses {
-    /// Whether a history may take such a step.
-    pub fn allow(&self, step: &Step) -> bool {
+    /// Whether a history may take such a step, with a unit of so long.
+    fn allow(&self, step: &Operation, unit: Duration) -> bool {
         match step {
-            Step::AddDebounced(..) => self.debounce,
-            Step::Suspend(..) | Step::Resume(_) => self.suspend,
-            Step::Complete(_, Action::Suspend(_))
-            | Step::CompleteMany(_, Action::Suspend(_))
-            | Step::Next(_, Action::Suspend(_)) => self.suspend,
-            Step::AddWith(_, options) => self.merge || options.merge == Merge::Earliest,
-            Step::AddDisplacing(_, options) => {
+            Operation::Advance(by) => !self.backlog || *by > unit * 4,
+            Operation::AdvanceToDeadline => !self.backlog,
+            Operation::AddDebounced(..) => self.debounce,
+            Operation::Suspend(..) | Operation::Resume(_) => self.suspend,
+            Operation::Complete(_, Action::Suspend(_))
+            | Operation::CompleteMany(_, Action::Suspend(_))
+            | Operation::Next(_, Action::Suspend(_), _) => self.suspend,
+            Operation::AddWith(_, options) => self.merge || options.merge == Merge::Earliest,
+            Operation::AddDisplacing(_, options) => {
                 self.displace && (self.merge || options.merge == Merge::Earliest)
             }
-            Step::Restore(_) => self.restore,
-            Step::Pause | Step::Unpause => self.pause,
-            Step::CancelKey(_)
-            | Step::CancelDelay(_)
-            | Step::Expedite(_)
-            | Step::ExpediteAll
-            | Step::RetainBelow(_) => self.cancel,
-            Step::Order(_)
-            | Step::AgeAfter(_)
-            | Step::LimitKeys(_)
-            | Step::LimitFailureRecords(_)
-            | Step::LimitDueKeys(_)
-            | Step::SetPolicy(_) => self.change,
+            Operation::Restore(_) => self.restore,
+            Operation::Pause | Operation::Unpause => self.pause,
+            Operation::CancelKey(_)
+            | Operation::CancelDelay(_)
+            | Operation::Expedite(_)
+            | Operation::ExpediteAll
+            | Operation::RetainBelow(_) => self.cancel,
+            Operation::Order(_)
+            | Operation::AgeAfter(_)
+            | Operation::LimitKeys(_)
+            | Operation::LimitFailureRecords(_)
+            | Operation::LimitDueKeys(_)
+            | Operation::SetPolicy(_) => self.change,
             _ => true,
         }
     }
@@ -256,8 +260,8 @@ const CONFIGURED: [Choice; 12] = [
     },
 ];
 
-const USED: [Choice; 8] = uses!(
-    debounce, suspend, merge, displace, restore, pause, cancel, change
+const USED: [Choice; 9] = uses!(
+    debounce, suspend, merge, displace, restore, pause, cancel, change, backlog
 );
 
 /// Every option there is.
@@ -405,6 +409,11 @@ impl Combination {
         }
         made.values = values;
         made
+    }
+
+    /// Whether its histories may take such a step.
+    pub(crate) fn allows(&self, step: &Operation) -> bool {
+        self.uses.allow(step, Duration::from_nanos(self.unit))
     }
 
     /// Whether it has these values.

@@ -11,6 +11,7 @@ mod figures;
 pub mod histories;
 pub mod limiter;
 mod model;
+mod operation;
 mod rules;
 pub mod simulation;
 mod soak;

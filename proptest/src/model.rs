@@ -23,11 +23,11 @@ mod why;
 use std::fmt;
 use std::time::Duration;
 
-use requeue_core::{Added, Instant, Policy, Rejected};
+use requeue_core::{Added, Instant, KeyState, Policy, Rejected};
 
 use crate::Figures;
 use crate::limiter::AnyLimiter;
-use crate::subject::{Configuration, Handed, Key, Known, NumberedRun, Scheduled, Ticket};
+use crate::subject::{Configuration, Handed, Key, Scheduled, Ticket};
 
 use debounce::Burst;
 use drains::Drains;
@@ -106,8 +106,6 @@ pub struct Model {
     /// When the queue was first shut down, and the number of the next entry at that time.
     closed_at: (Instant, u64),
     drains: Drains,
-    /// Numbers the runs.
-    runs: u64,
     /// Those who wait for the work of a key.
     flushes: Vec<flushes::Flush>,
     /// The last run of each key.
@@ -178,7 +176,6 @@ impl Model {
             paused: false,
             closed_at: (Instant::EPOCH, 0),
             drains: Drains::default(),
-            runs: 0,
             flushes: Vec::new(),
             cancelled: Vec::new(),
             last_run: Vec::new(),
@@ -519,16 +516,12 @@ impl Model {
         self.dirty.retain(|other| *other != key);
         self.charge_group(key, priority);
 
-        self.runs += 1;
-        remove(&mut self.last_run, key);
-        self.last_run.push((key, self.runs));
+        let run = 1 + remove(&mut self.last_run, key).unwrap_or(0);
+        self.last_run.push((key, run));
         self.note_flushes_of(key);
         Some(Handed {
             key,
-            ticket: Ticket::Numbered(NumberedRun {
-                key,
-                run: self.runs,
-            }),
+            ticket: Ticket { key, run },
             failures: self.failures_of(key),
             priority,
             timed_out: self.timed_out.contains(&key),
@@ -563,25 +556,28 @@ impl Model {
         again
     }
 
-    fn know(&self, key: Key) -> Option<Known> {
+    fn know(&self, key: Key) -> Option<KeyState> {
         let entry = self.waiting.iter().find(|entry| entry.key == key);
         let active = self.processing.contains(&key);
-        self.holds(key).then(|| Known {
-            ready: self.queue.contains(&key),
-            active,
-            dirty: active && self.dirty.contains(&key),
-            cancelled: self.cancelled.contains(&key),
-            due: entry.map(|entry| entry.due),
-            suspended: self.suspension(key).map(|suspended| suspended.until),
-            failures: self.failures_of(key),
-            priority: match entry {
-                _ if self.is_suspended(key) => self.level_of_end(key),
-                _ if self.dirty.contains(&key) => self.queued_level(key),
-                _ if active => self.running_level(key),
-                Some(entry) => entry.level,
-                None => 0,
-            },
-        })
+        if !self.holds(key) {
+            return None;
+        }
+        let mut known = KeyState::default();
+        known.ready = self.queue.contains(&key);
+        known.active = active;
+        known.dirty = active && self.dirty.contains(&key);
+        known.cancelled = self.cancelled.contains(&key);
+        known.due = entry.map(|entry| entry.due);
+        known.suspended = self.suspension(key).map(|suspended| suspended.until);
+        known.failures = self.failures_of(key);
+        known.priority = match entry {
+            _ if self.is_suspended(key) => self.level_of_end(key),
+            _ if self.dirty.contains(&key) => self.queued_level(key),
+            _ if active => self.running_level(key),
+            Some(entry) => entry.level,
+            None => 0,
+        };
+        Some(known)
     }
 
     fn first_waiting(&self) -> Option<Waiting> {

@@ -1,10 +1,12 @@
-//! The rules of a queue, in one table. Documentation, tests and messages are made from it.
+//! The rules of a queue: the list of them, and what the comments of their cases say.
 
 #[macro_use]
 mod table;
 
 use std::fmt;
+use std::sync::LazyLock;
 
+use crate::operation::{Answer, Operation};
 use crate::subject::Subject;
 
 /// A rule that a queue keeps.
@@ -69,21 +71,25 @@ impl Rule {
             Some(Need::Limit) if !subject.abilities().limits_keys => {
                 lacks("how many keys fit into the queue cannot be changed")
             }
-            Some(Need::Levels) if subject.levels() < LEVELS_MIN => {
+            Some(Need::Levels) if subject.abilities().levels < LEVELS_MIN => {
                 lacks("the queue has too few priority levels")
             }
-            Some(Need::Aging) if !subject.ages() => lacks("the keys of the queue do not age"),
+            Some(Need::Aging) if !subject.abilities().ages => {
+                lacks("the keys of the queue do not age")
+            }
             Some(Need::Policy) if !subject.abilities().governs => {
                 lacks("the queue can have no policy")
             }
             Some(Need::Suspensions) if !subject.abilities().suspends => {
                 lacks("the queue cannot suspend keys")
             }
-            Some(Need::Groups) if !subject.groups() => lacks("the queue has no groups"),
-            Some(Need::Panics) if !subject.panic_at_work() => {
+            Some(Need::Groups) if !subject.abilities().groups => lacks("the queue has no groups"),
+            Some(Need::Panics) if subject.apply(&Operation::PanicAtWork) != Answer::Is(true) => {
                 lacks("the binding does not override panic_at_work")
             }
-            Some(Need::Lock) if !subject.panic_under_lock() => lacks("the queue has no lock"),
+            Some(Need::Lock) if subject.apply(&Operation::PanicUnderLock) != Answer::Is(true) => {
+                lacks("the queue has no lock")
+            }
             _ => too_crowded(capacity, self.keys),
         }
     }
@@ -142,21 +148,50 @@ macro_rules! need {
 macro_rules! table {
     ({}
         $($kind:ident { $($group:ident {
-            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
+            $($name:ident: $keys:literal $($need:ident)?;)+
         })+ })+
     ) => {
         /// All rules, in the order in which they are tried.
-        pub const RULES: &[Rule] = &[
-            $($($(Rule {
-                group: stringify!($group),
-                name: stringify!($name),
-                keys: $keys,
-                need: need!($($need)?),
-                text: $rule,
-                source: $source,
+        pub static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| vec![
+            $($($({
+                let cases = include_str!(concat!("cases/", stringify!($group), ".rs"));
+                let (text, source) = documented(cases, stringify!($name));
+                Rule {
+                    group: stringify!($group),
+                    name: stringify!($name),
+                    keys: $keys,
+                    need: need!($($need)?),
+                    text,
+                    source,
+                }
             },)+)+)+
-        ];
+        ]);
     };
 }
 
 for_each_case!([table] {});
+
+/// The first line of the documentation comment of a case, and what stands behind `Source:` in it.
+/// Empty if there is none, which a test of this module notices.
+fn documented(cases: &'static str, name: &str) -> (&'static str, &'static str) {
+    let begin = format!("pub(crate) fn {name}(");
+    let before = cases.find(&begin).map_or("", |at| &cases[..at]);
+    let comment = before.rfind("\n\n").map_or(before, |at| &before[at..]);
+    let mut lines = comment.lines().filter_map(|line| line.strip_prefix("/// "));
+    let text = lines.next().unwrap_or_default();
+    let source = lines.find_map(|line| line.strip_prefix("Source: "));
+    (text, source.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_says_its_rule_and_its_source() {
+        for rule in RULES.iter() {
+            assert!(rule.text.ends_with('.'), "{rule:?}");
+            assert!(!rule.source.is_empty(), "{rule:?}");
+        }
+    }
+}

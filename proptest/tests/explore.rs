@@ -5,66 +5,61 @@ use std::time::Duration;
 use requeue_core::priority::{Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, AddOptions, Merge};
-use requeue_proptest::histories::{Bounds, Scope, Step, explore};
+use requeue_proptest::histories::{Bounds, Operation, Run, Scope, Sleeper, explore};
 use requeue_proptest::rounds;
-use requeue_proptest::subject::{Configuration, Direct, Key, Left, Subject};
+use requeue_proptest::subject::{Configuration, Direct, Key, Left, Subject, left_over};
 
 /// Every kind of step that a program of one thread can take.
-fn steps() -> Vec<Step> {
+fn steps() -> Vec<Operation> {
     let delay = Duration::from_nanos;
     let mut steps = vec![
-        Step::Get,
-        Step::LookAgain(0),
-        Step::Leave(0),
-        Step::Complete(0, Action::Release),
-        Step::Complete(0, Action::Success),
-        Step::Complete(0, Action::Retry),
-        Step::Complete(0, Action::GiveUp),
-        Step::Complete(0, Action::RequeueAfter(delay(1))),
-        Step::Complete(0, Action::Snooze(delay(2))),
-        Step::Complete(0, Action::Suspend(delay(1))),
-        Step::Next(0, Action::Release),
-        Step::Advance(delay(1)),
-        Step::ShutDown,
-        Step::BeginDrain,
-        Step::TakeDelayed,
-        Step::TakeReady,
-        Step::ExpediteAll,
-        Step::Pause,
-        Step::Unpause,
-        Step::RetainBelow(2),
-        Step::Snapshot,
+        Operation::Get(Sleeper::New),
+        Operation::LookAgain(0),
+        Operation::Leave(Sleeper::Pick(0)),
+        Operation::Complete(Run::Pick(0), Action::Release),
+        Operation::Complete(Run::Pick(0), Action::Success),
+        Operation::Complete(Run::Pick(0), Action::Retry),
+        Operation::Complete(Run::Pick(0), Action::GiveUp),
+        Operation::Complete(Run::Pick(0), Action::RequeueAfter(delay(1))),
+        Operation::Complete(Run::Pick(0), Action::Snooze(delay(2))),
+        Operation::Complete(Run::Pick(0), Action::Suspend(delay(1))),
+        Operation::Next(Run::Pick(0), Action::Release, Sleeper::New),
+        Operation::Advance(delay(1)),
+        Operation::ShutDown,
+        Operation::BeginDrain,
+        Operation::TakeDelayed,
+        Operation::TakeReady,
+        Operation::ExpediteAll,
+        Operation::Pause,
+        Operation::Unpause,
+        Operation::RetainBelow(2),
+        Operation::Snapshot,
     ];
     for key in 1..=2 {
         steps.extend([
-            Step::Add(key),
-            Step::AddAfter(key, delay(1)),
-            Step::AddAfter(key, delay(2)),
-            Step::AddRateLimited(key),
-            Step::AddDebounced(key, delay(1), delay(2)),
-            Step::Forget(key),
-            Step::DoneKey(key),
-            Step::Why(key),
-            Step::CancelKey(key),
-            Step::CancelDelay(key),
-            Step::Expedite(key),
-            Step::Suspend(key, delay(2)),
-            Step::Resume(key),
-            Step::Restore(left(key)),
-            Step::AddWith(key, replacing(key)),
+            Operation::Add(key),
+            Operation::AddAfter(key, delay(1)),
+            Operation::AddAfter(key, delay(2)),
+            Operation::AddRateLimited(key),
+            Operation::AddDebounced(key, delay(1), delay(2)),
+            Operation::Forget(key),
+            Operation::DoneKey(key),
+            Operation::Why(key),
+            Operation::CancelKey(key),
+            Operation::CancelDelay(key),
+            Operation::Expedite(key),
+            Operation::Suspend(key, delay(2)),
+            Operation::Resume(key),
+            Operation::Restore(left(key)),
+            Operation::AddWith(key, replacing(key)),
         ]);
     }
     steps
 }
 
 /// A key that has failed once: the first is ready, the second delayed.
-const fn left(key: Key) -> Left {
-    Left {
-        key,
-        left: Duration::from_nanos(key as u64 - 1),
-        failures: 1,
-        priority: 0,
-    }
+fn left(key: Key) -> Left {
+    left_over(key, Duration::from_nanos(u64::from(key) - 1), 1, 0)
 }
 
 /// An add that replaces a deadline: for the first key now, for the second by one 2 ns away.

@@ -8,7 +8,8 @@ use requeue_core::priority::{Levels, Plain, WithPolicy};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, AddOptions};
 use requeue_proptest::subject::{
-    Bare, Configuration, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Subject, Tasks, Threads,
+    Bare, Configuration, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Operate, Subject, Tasks,
+    Threads,
 };
 use requeue_proptest::{Model, Rules, rounds};
 
@@ -65,7 +66,9 @@ fn delay() -> impl Strategy<Value = Duration> {
 fn apply(subject: &mut dyn Subject, op: Operation) -> String {
     match op {
         Operation::Add(key, options) => {
-            let priority = options.priority.filter(|level| *level < subject.levels());
+            let priority = options
+                .priority
+                .filter(|level| *level < subject.abilities().levels);
             format!(
                 "{:?}",
                 subject.add_with(
@@ -124,7 +127,7 @@ fn goes_on<S: Subject>(before: &[Operation], after: &[Operation]) -> Result<(), 
         max_ns: 5_000_000,
     });
     let mut old = S::new(&setup);
-    let mut model = Model::new(Rules::Requeue, &setup, None).with_levels(old.levels());
+    let mut model = Model::new(Rules::Requeue, &setup, None).with_levels(old.abilities().levels);
     for &op in before {
         prop_assert_eq!(apply(&mut old, op), apply(&mut model, op));
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use requeue_core::priority::{Groups, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_proptest::histories::{Looks, Step, check};
+use requeue_proptest::histories::{Looks, Operation, check};
 use requeue_proptest::subject::{
     Bare, Cap, Configuration, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate,
 };
@@ -13,11 +13,11 @@ use requeue_proptest::subject::{
 #[test]
 fn a_delay_leaves_a_ready_key_in_its_place() {
     let steps = [
-        Step::Add(1),
-        Step::Add(2),
-        Step::AddAfter(2, Duration::from_nanos(1)),
-        Step::TryGet,
-        Step::TryGet,
+        Operation::Add(1),
+        Operation::Add(2),
+        Operation::AddAfter(2, Duration::from_nanos(1)),
+        Operation::TryGet,
+        Operation::TryGet,
     ];
     let setup = Configuration::exponential();
     assert_eq!(
@@ -41,15 +41,15 @@ fn the_time_of_groups_goes_on_while_leftovers_are_taken() {
     let paced = one_in_2_ns();
     // 1 and 4 are of one group, 18 and 21 of another.
     let steps = [
-        Step::Order(GroupOrder::Limit(1, Some(alone))),
-        Step::Order(GroupOrder::Limit(0, Some(paced))),
-        Step::AddMany(vec![4, 18, 1, 21]),
-        Step::TryGet,
-        Step::TryGet,
-        Step::ShutDown,
-        Step::Advance(Duration::from_nanos(2)),
-        Step::TakeDelayed,
-        Step::TakeReady,
+        Operation::Order(GroupOrder::Limit(1, Some(alone))),
+        Operation::Order(GroupOrder::Limit(0, Some(paced))),
+        Operation::AddMany(vec![4, 18, 1, 21]),
+        Operation::TryGet,
+        Operation::TryGet,
+        Operation::ShutDown,
+        Operation::Advance(Duration::from_nanos(2)),
+        Operation::TakeDelayed,
+        Operation::TakeReady,
     ];
     assert_right_with_groups(&steps);
 }
@@ -58,14 +58,14 @@ fn the_time_of_groups_goes_on_while_leftovers_are_taken() {
 #[test]
 fn groups_whose_time_has_come_are_served_before_what_is_expedited() {
     let steps = [
-        Step::Order(GroupOrder::Limit(1, Some(one_in_2_ns()))),
-        Step::AddMany(vec![1, 25]),
-        Step::AddAfter(2, Duration::from_nanos(2)),
-        Step::TryGet,
-        Step::Advance(Duration::from_nanos(2)),
-        Step::ExpediteAll,
-        Step::TryGet,
-        Step::TryGet,
+        Operation::Order(GroupOrder::Limit(1, Some(one_in_2_ns()))),
+        Operation::AddMany(vec![1, 25]),
+        Operation::AddAfter(2, Duration::from_nanos(2)),
+        Operation::TryGet,
+        Operation::Advance(Duration::from_nanos(2)),
+        Operation::ExpediteAll,
+        Operation::TryGet,
+        Operation::TryGet,
     ];
     assert_right_with_groups(&steps);
 }
@@ -80,7 +80,7 @@ fn one_in_2_ns() -> Cap {
     }
 }
 
-fn assert_right_with_groups(steps: &[Step]) {
+fn assert_right_with_groups(steps: &[Operation]) {
     let setup = Configuration::exponential();
     let behind_a_lock =
         check::<OnWorkQueue<Bare<Groups<u8>, Growable>>>(&setup, steps, Looks::Never);

@@ -26,7 +26,7 @@ use requeue_core::{Action, Drained, Guard, Instant, WaitError};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
-    Answer, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Runtime,
+    Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Returned, Runtime,
     Sleep, handed, panicking,
 };
 
@@ -212,7 +212,7 @@ impl<P: Plan> Toys<P> {
         Box::pin(async move { toys.wait(call, None).await })
     }
 
-    async fn drain(&self, deadline: Option<Instant>) -> Answer {
+    async fn drain(&self, deadline: Option<Instant>) -> Returned {
         let drain = self.0.begin_drain();
         if P::FORGETS_THE_DRAIN && self.0.drain_status(&drain) == Drained::Pending {
             return poll_fn(|_| Poll::Pending).await;
@@ -220,9 +220,9 @@ impl<P: Plan> Toys<P> {
         let mut call = Wait::for_state(&*self.0);
         let ended = call.wait(deadline, |session, _| session.poll_drain(Some(&drain)));
         match ended.await {
-            Ok(ended) => Answer::Drained(ended),
-            Err(WaitError::TooManyWaiters) => Answer::Refused,
-            Err(_) => Answer::Drained(Drained::Pending),
+            Ok(ended) => Returned::Drained(ended),
+            Err(WaitError::TooManyWaiters) => Returned::Refused,
+            Err(_) => Returned::Drained(Drained::Pending),
         }
     }
 
@@ -289,11 +289,11 @@ impl<P: Plan> Runtime for Toy<P> {
         };
         Some(match call {
             Call::Get | Call::GetTimeout(_) => {
-                Box::pin(async move { Answer::from(queue.get(deadline).await.map(handed)) })
+                Box::pin(async move { Returned::from(queue.get(deadline).await.map(handed)) })
             }
             Call::Next(action) => {
                 let next = queue.next(self.take()?, action);
-                Box::pin(async move { Answer::from(next.await.map(handed)) })
+                Box::pin(async move { Returned::from(next.await.map(handed)) })
             }
             Call::Drain | Call::DrainTimeout(_) => {
                 Box::pin(async move { queue.drain(deadline).await })

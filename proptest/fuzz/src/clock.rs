@@ -120,7 +120,7 @@ impl<P: Kind, S: Home> World<P, S> {
                 added.map(|scheduled| options.needs_time().then_some(now + scheduled.delay))
             }
             4 => {
-                let leftover = Leftover::from(script::left(bytes, KEYS)?);
+                let leftover = script::left(bytes, KEYS)?;
                 let Leftover {
                     key: other, left, ..
                 } = leftover;

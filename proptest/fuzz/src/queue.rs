@@ -5,7 +5,7 @@ use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::Figures;
 use requeue_proptest::combinations::{Combination, core, options};
-use requeue_proptest::histories::{Looks, Step, check_on};
+use requeue_proptest::histories::{Looks, Operation, check_on};
 use requeue_proptest::subject::{Bare, Configuration, Direct, Key, NewSubject, OnWorkQueue, boxed};
 
 use crate::script;
@@ -28,7 +28,7 @@ struct Script {
     subject: &'static Candidate,
     setup: Configuration,
     looks: Looks,
-    ops: Vec<Step>,
+    ops: Vec<Operation>,
 }
 
 struct Candidate {

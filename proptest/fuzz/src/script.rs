@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use requeue_core::{Action, AddOptions};
-use requeue_proptest::histories::{MERGES, Step};
+use requeue_proptest::histories::{MERGES, Operation, Run, Sleeper};
 use requeue_proptest::limiter::{FloatBits, LimiterSpec};
-use requeue_proptest::subject::{Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
+use requeue_proptest::subject::{
+    Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate, left_over,
+};
 
 use crate::draw;
 
@@ -85,7 +87,7 @@ fn limiter_and_policy(
 }
 
 /// Operations on keys `1..=keys`, until the bytes are used up.
-pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
+pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Operation> {
     let mut ops = Vec::new();
     while ops.len() < OPS_MAX && !bytes.is_empty() {
         match op(bytes, keys) {
@@ -96,62 +98,67 @@ pub(crate) fn ops(bytes: &mut Unstructured, keys: Key) -> Vec<Step> {
     ops
 }
 
-fn op(bytes: &mut Unstructured, keys: Key) -> Result<Step> {
+fn op(bytes: &mut Unstructured, keys: Key) -> Result<Operation> {
     Ok(match bytes.int_in_range(0..=57_u8)? {
-        32..=35 => Step::AddWith(key(bytes, keys)?, options(bytes)?),
-        0..=2 => Step::Add(key(bytes, keys)?),
-        3 => Step::Why(key(bytes, keys)?),
-        4..=5 => Step::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
-        6 => Step::AddAt(key(bytes, keys)?, draw::instant(bytes)?),
-        7..=8 => Step::AddRateLimited(key(bytes, keys)?),
-        9 => Step::AddMany(several(bytes, |bytes| key(bytes, keys))?),
-        10 => Step::Forget(key(bytes, keys)?),
-        11..=12 => Step::TryGet,
-        13..=14 => Step::Get,
-        15 => Step::GetMany(bytes.int_in_range(0..=3)?),
-        16 => Step::LookAgain(bytes.arbitrary()?),
-        17 => Step::Leave(bytes.arbitrary()?),
-        18 => Step::DoneKey(key(bytes, keys)?),
-        19 => Step::Done(bytes.arbitrary()?),
-        20..=22 => Step::Complete(bytes.arbitrary()?, action(bytes)?),
-        23 => Step::CompleteMany(several(bytes, |bytes| bytes.arbitrary())?, action(bytes)?),
-        24 => Step::Next(bytes.arbitrary()?, action(bytes)?),
-        25 => Step::ReportRunning,
-        26 => Step::Advance(step(bytes)?),
-        27 => Step::AdvanceToDeadline,
-        28 => Step::ShutDown,
-        29 => Step::BeginDrain,
-        30 => Step::TakeDelayed,
-        31 => Step::TakeReady,
-        36 => Step::CancelKey(key(bytes, keys)?),
-        37 => Step::CancelDelay(key(bytes, keys)?),
-        38 => Step::Expedite(key(bytes, keys)?),
-        39 => Step::ExpediteAll,
-        41 => Step::Pause,
-        42 => Step::Unpause,
-        44 => Step::Snapshot,
-        43 => Step::Restore(left(bytes, keys)?),
-        45..=46 => Step::AddDebounced(
+        32..=35 => Operation::AddWith(key(bytes, keys)?, options(bytes)?),
+        0..=2 => Operation::Add(key(bytes, keys)?),
+        3 => Operation::Why(key(bytes, keys)?),
+        4..=5 => Operation::AddAfter(key(bytes, keys)?, draw::duration(bytes)?),
+        6 => Operation::AddAt(key(bytes, keys)?, draw::instant(bytes)?),
+        7..=8 => Operation::AddRateLimited(key(bytes, keys)?),
+        9 => Operation::AddMany(several(bytes, |bytes| key(bytes, keys))?),
+        10 => Operation::Forget(key(bytes, keys)?),
+        11..=12 => Operation::TryGet,
+        13..=14 => Operation::Get(Sleeper::New),
+        15 => Operation::GetMany(bytes.int_in_range(0..=3)?, Sleeper::New),
+        16 => Operation::LookAgain(bytes.arbitrary()?),
+        17 => Operation::Leave(Sleeper::Pick(bytes.arbitrary()?)),
+        18 => Operation::DoneKey(key(bytes, keys)?),
+        19 => Operation::Done(run(bytes)?),
+        20..=22 => Operation::Complete(run(bytes)?, action(bytes)?),
+        23 => Operation::CompleteMany(several(bytes, run)?, action(bytes)?),
+        24 => Operation::Next(run(bytes)?, action(bytes)?, Sleeper::New),
+        25 => Operation::ReportRunning,
+        26 => Operation::Advance(step(bytes)?),
+        27 => Operation::AdvanceToDeadline,
+        28 => Operation::ShutDown,
+        29 => Operation::BeginDrain,
+        30 => Operation::TakeDelayed,
+        31 => Operation::TakeReady,
+        36 => Operation::CancelKey(key(bytes, keys)?),
+        37 => Operation::CancelDelay(key(bytes, keys)?),
+        38 => Operation::Expedite(key(bytes, keys)?),
+        39 => Operation::ExpediteAll,
+        41 => Operation::Pause,
+        42 => Operation::Unpause,
+        44 => Operation::Snapshot,
+        43 => Operation::Restore(left(bytes, keys)?),
+        45..=46 => Operation::AddDebounced(
             key(bytes, keys)?,
             draw::duration(bytes)?,
             draw::duration(bytes)?,
         ),
-        52..=53 => Step::Suspend(key(bytes, keys)?, draw::duration(bytes)?),
-        54 => Step::Resume(key(bytes, keys)?),
-        48 => Step::Order(order(bytes)?),
-        49 => Step::AgeAfter(age(bytes)?),
-        51 => Step::LimitKeys(max_keys(bytes)?),
-        55 => Step::LimitFailureRecords(max_keys(bytes)?),
-        56 => Step::LimitDueKeys(bytes.int_in_range(1..=3)?),
+        52..=53 => Operation::Suspend(key(bytes, keys)?, draw::duration(bytes)?),
+        54 => Operation::Resume(key(bytes, keys)?),
+        48 => Operation::Order(order(bytes)?),
+        49 => Operation::AgeAfter(age(bytes)?),
+        51 => Operation::LimitKeys(max_keys(bytes)?),
+        55 => Operation::LimitFailureRecords(max_keys(bytes)?),
+        56 => Operation::LimitDueKeys(bytes.int_in_range(1..=3)?),
         57 => {
             let mut policy = PolicySpec::default();
             limiter_and_policy(bytes, 2, &mut policy)?;
-            Step::SetPolicy(policy)
+            Operation::SetPolicy(policy)
         }
-        47 => Step::AddDisplacing(key(bytes, keys)?, options(bytes)?),
-        40 => Step::RetainBelow(bytes.int_in_range(0..=keys)?),
-        _ => Step::PanicAtWork,
+        47 => Operation::AddDisplacing(key(bytes, keys)?, options(bytes)?),
+        40 => Operation::RetainBelow(bytes.int_in_range(0..=keys)?),
+        _ => Operation::PanicAtWork,
     })
+}
+
+/// One of the runs that have begun.
+fn run(bytes: &mut Unstructured) -> Result<Run> {
+    Ok(Run::Pick(bytes.arbitrary()?))
 }
 
 /// One of a few keys.
@@ -161,12 +168,12 @@ pub(crate) fn key(bytes: &mut Unstructured, keys: Key) -> Result<Key> {
 
 /// What another queue may have left.
 pub(crate) fn left(bytes: &mut Unstructured, keys: Key) -> Result<Left> {
-    Ok(Left {
-        key: key(bytes, keys)?,
-        left: draw::duration(bytes)?,
-        failures: draw::count(bytes)?,
-        priority: level(bytes)?,
-    })
+    Ok(left_over(
+        key(bytes, keys)?,
+        draw::duration(bytes)?,
+        draw::count(bytes)?,
+        level(bytes)?,
+    ))
 }
 
 /// What an add may ask for; one in eight for a level that no queue here has.
@@ -280,59 +287,71 @@ mod tests {
     use super::*;
 
     /// An operation that is added here is added to [`op`] too.
-    fn kind(op: &Step) -> u8 {
+    fn kind(op: &Operation) -> u8 {
         match op {
-            Step::Add(_) => 0,
-            Step::AddAfter(..) => 1,
-            Step::AddAt(..) => 2,
-            Step::AddRateLimited(_) => 3,
-            Step::AddWith(..) => 4,
-            Step::AddMany(_) => 5,
-            Step::Forget(_) => 6,
-            Step::TryGet => 7,
-            Step::Get => 8,
-            Step::GetMany(_) => 9,
-            Step::LookAgain(_) => 10,
-            Step::Leave(_) => 11,
-            Step::DoneKey(_) => 12,
-            Step::Done(_) => 13,
-            Step::Complete(..) => 14,
-            Step::CompleteMany(..) => 15,
-            Step::Next(..) => 16,
-            Step::ReportRunning => 17,
-            Step::Advance(_) => 18,
-            Step::AdvanceToDeadline => 19,
-            Step::ShutDown => 20,
-            Step::BeginDrain => 21,
-            Step::TakeDelayed => 22,
-            Step::TakeReady => 23,
-            Step::PanicAtWork => 24,
-            Step::CancelKey(_) => 25,
-            Step::CancelDelay(_) => 26,
-            Step::Expedite(_) => 27,
-            Step::ExpediteAll => 28,
-            Step::RetainBelow(_) => 29,
-            Step::Pause => 30,
-            Step::Unpause => 31,
-            Step::Restore(_) => 32,
-            Step::Snapshot => 33,
-            Step::AddDebounced(..) => 34,
-            Step::AddDisplacing(..) => 35,
-            Step::Order(_) => 36,
-            Step::AgeAfter(_) => 37,
-            Step::LimitKeys(_) => 38,
-            Step::Why(_) => 39,
-            Step::Suspend(..) => 40,
-            Step::Resume(_) => 41,
-            Step::LimitFailureRecords(_) => 42,
-            Step::LimitDueKeys(_) => 43,
-            Step::SetPolicy(_) => 44,
-            // Calls that wait are no operations.
-            Step::Start(_)
-            | Step::NextUnrun(_)
-            | Step::Cancel(_)
-            | Step::Nudge(_)
-            | Step::Settle => u8::MAX,
+            Operation::Add(_) => 0,
+            Operation::AddAfter(..) => 1,
+            Operation::AddAt(..) => 2,
+            Operation::AddRateLimited(_) => 3,
+            Operation::AddWith(..) => 4,
+            Operation::AddMany(_) => 5,
+            Operation::Forget(_) => 6,
+            Operation::TryGet => 7,
+            Operation::Get(_) => 8,
+            Operation::GetMany(..) => 9,
+            Operation::LookAgain(_) => 10,
+            Operation::Leave(_) => 11,
+            Operation::DoneKey(_) => 12,
+            Operation::Done(_) => 13,
+            Operation::Complete(..) => 14,
+            Operation::CompleteMany(..) => 15,
+            Operation::Next(..) => 16,
+            Operation::ReportRunning => 17,
+            Operation::Advance(_) => 18,
+            Operation::AdvanceToDeadline => 19,
+            Operation::ShutDown => 20,
+            Operation::BeginDrain => 21,
+            Operation::TakeDelayed => 22,
+            Operation::TakeReady => 23,
+            Operation::PanicAtWork => 24,
+            Operation::CancelKey(_) => 25,
+            Operation::CancelDelay(_) => 26,
+            Operation::Expedite(_) => 27,
+            Operation::ExpediteAll => 28,
+            Operation::RetainBelow(_) => 29,
+            Operation::Pause => 30,
+            Operation::Unpause => 31,
+            Operation::Restore(_) => 32,
+            Operation::Snapshot => 33,
+            Operation::AddDebounced(..) => 34,
+            Operation::AddDisplacing(..) => 35,
+            Operation::Order(_) => 36,
+            Operation::AgeAfter(_) => 37,
+            Operation::LimitKeys(_) => 38,
+            Operation::Why(_) => 39,
+            Operation::Suspend(..) => 40,
+            Operation::Resume(_) => 41,
+            Operation::LimitFailureRecords(_) => 42,
+            Operation::LimitDueKeys(_) => 43,
+            Operation::SetPolicy(_) => 44,
+            // Calls that wait are drawn elsewhere, and looks are taken after each operation.
+            Operation::PanicUnderLock
+            | Operation::Drained(_)
+            | Operation::Len
+            | Operation::State(_)
+            | Operation::Contains(_)
+            | Operation::Failures(_)
+            | Operation::Stats
+            | Operation::Group(_)
+            | Operation::IsPaused
+            | Operation::IsIdle
+            | Operation::IsSettled
+            | Operation::IsShuttingDown
+            | Operation::Start(_)
+            | Operation::NextUnrun(_)
+            | Operation::Cancel(_)
+            | Operation::Nudge(_)
+            | Operation::Settle => u8::MAX,
         }
     }
 

@@ -3,10 +3,10 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next};
-use requeue_core::{Action, Added, AddedMany, Drained, Finished, Rejected};
+use requeue_core::binding::Next;
+use requeue_core::{Action, Added, AddedMany, Drained, Finished, KeyState, Rejected};
 use requeue_proptest::subject::{
-    Configuration, Drain, Handed, Key, Known, Left, NumberedRun, Scheduled, Subject, Ticket,
+    Configuration, Drain, Handed, Key, Left, Operate, Scheduled, Subject, Ticket,
 };
 use requeue_proptest::{Fingerprint, Model, Rules};
 
@@ -88,7 +88,7 @@ pub enum Response {
     /// A number.
     Count(usize),
     /// What the queue knows of a key.
-    State(Option<Known>),
+    State(Option<KeyState>),
     /// Yes or no.
     Flag(bool),
     /// How a wait for the drain stands.
@@ -103,7 +103,7 @@ pub enum Response {
 #[derive(Clone, Debug)]
 pub struct QueueSpec {
     model: Model,
-    runs: Vec<(u32, NumberedRun)>,
+    runs: Vec<(u32, Ticket)>,
     drains: Vec<(u32, Drain)>,
     fingerprint: Box<Compared>,
 }
@@ -168,13 +168,11 @@ impl QueueSpec {
                 return self.get(request);
             }
             Request::Complete(run, how) => {
-                let ticket = Ticket::Numbered(self.take_run(run)?);
+                let ticket = self.take_run(run)?;
                 Response::Finished(self.model.finish(ticket, how))
             }
             Request::CompleteMany(ref runs, how) => {
-                let tickets = runs
-                    .iter()
-                    .map(|run| self.take_run(*run).map(Ticket::Numbered));
+                let tickets = runs.iter().map(|run| self.take_run(*run));
                 let tickets: Option<Vec<_>> = tickets.collect();
                 Response::Count(self.model.finish_many(tickets?, how))
             }
@@ -189,16 +187,14 @@ impl QueueSpec {
                 Some(handed) => Some(self.handed(run, vec![handed])),
                 None => Some(Response::Nothing),
             },
-            Request::GetNow(run) | Request::Get(run) => {
-                match self.model.get(&mut Getter::default()) {
-                    Next::Work(handed) => Some(self.handed(run, vec![handed])),
-                    Next::Closed => Some(Response::Closed),
-                    Next::Wait { .. } => {
-                        matches!(request, Request::GetNow(_)).then_some(Response::Nothing)
-                    }
+            Request::GetNow(run) | Request::Get(run) => match self.model.get(0) {
+                Next::Work(handed) => Some(self.handed(run, vec![handed])),
+                Next::Closed => Some(Response::Closed),
+                Next::Wait { .. } => {
+                    matches!(request, Request::GetNow(_)).then_some(Response::Nothing)
                 }
-            }
-            Request::GetMany(run, max) => match self.model.get_many(max, &mut Getter::default()) {
+            },
+            Request::GetMany(run, max) => match self.model.get_many(max, 0) {
                 Next::Work(handed) => Some(self.handed(run, handed)),
                 Next::Closed => Some(Response::Closed),
                 Next::Wait { .. } => None,
@@ -211,13 +207,12 @@ impl QueueSpec {
         let mut work = Vec::new();
         for (run, handed) in (first..).zip(handed) {
             work.push((handed.key, handed.failures));
-            self.runs
-                .extend(handed.ticket.numbered().map(|ticket| (run, ticket)));
+            self.runs.push((run, handed.ticket));
         }
         Response::Work(work)
     }
 
-    fn take_run(&mut self, run: u32) -> Option<NumberedRun> {
+    fn take_run(&mut self, run: u32) -> Option<Ticket> {
         let index = self.runs.iter().position(|(number, _)| *number == run)?;
         Some(self.runs.remove(index).1)
     }
@@ -240,8 +235,8 @@ impl Specification for QueueSpec {
 }
 
 impl Compared {
-    fn of(model: &Model, runs: &[(u32, NumberedRun)], drains: &[(u32, Drain)]) -> Self {
-        let key = |&(run, ticket): &(u32, NumberedRun)| (run, model.key_of(ticket));
+    fn of(model: &Model, runs: &[(u32, Ticket)], drains: &[(u32, Drain)]) -> Self {
+        let key = |&(run, ticket): &(u32, Ticket)| (run, model.key_of(ticket));
         let mut runs: Vec<_> = runs.iter().map(key).collect();
         runs.sort_unstable();
         Self {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use requeue_core::binding::{self, Host};
 use requeue_core::{Action, Guard};
-use requeue_proptest::subject::{Configuration, Key, Known, Left, LimiterSpec, Scheduled};
+use requeue_proptest::subject::{Configuration, Key, LimiterSpec, Scheduled};
 
 use crate::chart::draw_marked;
 use crate::program::{KEYS, Program, Step, TICK};
@@ -98,15 +98,15 @@ where
         Request::Forget(key) => Response::Count(queue.forget(&key) as usize),
         Request::NumRequeues(key) => Response::Count(queue.failures(&key) as usize),
         Request::Len => Response::Count(queue.len()),
-        Request::State(key) => Response::State(queue.state(&key).map(Known::from)),
+        Request::State(key) => Response::State(queue.state(&key)),
         Request::ShuttingDown => Response::Flag(queue.is_shutting_down()),
         Request::DoneKey(key) => Response::Finished(queue.release_key(&key)),
         Request::ShutDown => {
             queue.shut_down();
             Response::Done
         }
-        Request::TakeDelayed => Response::Left(queue.take_delayed().map(Left::from)),
-        Request::TakeReady => Response::Left(queue.take_ready().map(Left::from)),
+        Request::TakeDelayed => Response::Left(queue.take_delayed()),
+        Request::TakeReady => Response::Left(queue.take_ready()),
         Request::Complete(run, how) => match runs.take(run) {
             Some(guard) => Response::Finished(guard.finish(how)),
             None => Response::Nothing,

@@ -1,6 +1,6 @@
 //! The kinds of recordings, and the differences from the upstream queue that each kind may show.
 
-use requeue_proptest::subject::Subject;
+use requeue_proptest::subject::Operate;
 use requeue_proptest::{Model, Rules};
 use serde_json::Value;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next};
+use requeue_core::binding::Next;
 use requeue_core::{AddOptions, Drained, Finished, Instant, Merge};
 use requeue_proptest::Figures;
-use requeue_proptest::subject::{Configuration, Drain, Key, Subject, Ticket};
+use requeue_proptest::subject::{Configuration, Drain, Key, Operate, Subject, Ticket};
 
 use crate::recording::{AddWithOpts, Get, Op, Recording, Step, delay, level};
 
@@ -166,11 +166,10 @@ impl<S: Subject> Player<S> {
     /// Alternates between a worker that would wait and one that would not.
     fn get(&mut self) -> Outcome {
         let handed = if self.releases.is_multiple_of(2) {
-            let mut getter = Getter::default();
-            match self.subject.get(&mut getter) {
+            match self.subject.get(0) {
                 Next::Work(handed) => Some(handed),
                 _ => {
-                    self.subject.leave(&mut getter);
+                    self.subject.leave(0);
                     None
                 }
             }

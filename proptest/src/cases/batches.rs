@@ -1,9 +1,12 @@
-use requeue_core::binding::{Getter, Next};
+use requeue_core::binding::Next;
 use requeue_core::{Action, Added};
 
 use super::{Script, unexpected};
-use crate::subject::{Key, Subject};
+use crate::subject::{Key, Operate, Subject};
 
+/// Keys that are added together are each added, in order.
+///
+/// Source: requeue-core, Queue::add_many
 pub(crate) fn keys_added_together_keep_their_order(script: &mut Script) {
     script.add(2, Added::Ready);
     let (many, rejected) = script.subject.add_many(&[3, 2, 1, 3]);
@@ -15,10 +18,13 @@ pub(crate) fn keys_added_together_keep_their_order(script: &mut Script) {
     }
 }
 
+/// A batch hands out the first ready keys, at most as many as asked for.
+///
+/// Source: requeue-core, Queue::poll_get_many
 pub(crate) fn a_batch_takes_what_is_ready(script: &mut Script) {
     script.subject.add_many(&[1, 2, 3]);
     for expected in [&[1, 2][..], &[3]] {
-        match script.subject.get_many(2, &mut Getter::default()) {
+        match script.subject.get_many(2, 0) {
             Next::Work(taken) => {
                 let keys: Vec<Key> = taken.iter().map(|handed| handed.key).collect();
                 assert_eq!(keys, expected);
@@ -30,6 +36,9 @@ pub(crate) fn a_batch_takes_what_is_ready(script: &mut Script) {
     script.nothing_to_get();
 }
 
+/// Of runs that are completed together each is, whatever the others are.
+///
+/// Source: requeue-core, Queue::finish_many
 pub(crate) fn runs_completed_together_are_each_completed(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);

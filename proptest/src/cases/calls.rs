@@ -2,37 +2,37 @@
 
 use std::time::Duration;
 
-use crate::histories::Step;
+use crate::histories::Operation;
 use crate::subject::{Call, Key};
 
-pub(super) fn get() -> Step {
+pub(super) fn get() -> Operation {
     start(Call::Get)
 }
 
-pub(super) fn drain() -> Step {
+pub(super) fn drain() -> Operation {
     start(Call::Drain)
 }
 
-pub(super) fn start(call: Call) -> Step {
-    Step::Start(call)
+pub(super) fn start(call: Call) -> Operation {
+    Operation::Start(call)
 }
 
-pub(super) fn cancel(pick: u8) -> Step {
-    Step::Cancel(pick)
+pub(super) fn cancel(pick: u8) -> Operation {
+    Operation::Cancel(pick)
 }
 
-pub(super) fn add(key: Key) -> Step {
-    Step::Add(key)
+pub(super) fn add(key: Key) -> Operation {
+    Operation::Add(key)
 }
 
-pub(super) fn add_after(key: Key, millis: u64) -> Step {
-    Step::AddAfter(key, Duration::from_millis(millis))
+pub(super) fn add_after(key: Key, millis: u64) -> Operation {
+    Operation::AddAfter(key, Duration::from_millis(millis))
 }
 
-pub(super) fn advance(millis: u64) -> Step {
-    Step::Advance(Duration::from_millis(millis))
+pub(super) fn advance(millis: u64) -> Operation {
+    Operation::Advance(Duration::from_millis(millis))
 }
 
-pub(super) fn shut_down() -> Step {
-    Step::ShutDown
+pub(super) fn shut_down() -> Operation {
+    Operation::ShutDown
 }

@@ -1,7 +1,7 @@
 use requeue_core::{Added, Drained, Finished};
 
 use super::{Script, ms};
-use crate::subject::{Key, Subject};
+use crate::subject::{Key, Operate, Subject};
 
 /// Cancels a key, and returns whether there was work for it.
 #[track_caller]
@@ -14,6 +14,9 @@ fn cancel(script: &mut Script, key: Key) -> bool {
     was.is_some()
 }
 
+/// A key that is cancelled leaves the ready and the delayed keys; the others stay.
+///
+/// Source: requeue-core, Queue::cancel
 pub(crate) fn a_key_that_is_cancelled_is_not_handed_out(script: &mut Script) {
     for key in 1..=3 {
         script.add(key, Added::Ready);
@@ -29,6 +32,9 @@ pub(crate) fn a_key_that_is_cancelled_is_not_handed_out(script: &mut Script) {
     script.nothing_to_get();
 }
 
+/// A cancelled key is not handed out again after its run, unless it is added.
+///
+/// Source: requeue-core, Queue::cancel
 pub(crate) fn a_run_goes_on_when_its_key_is_cancelled(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -50,6 +56,9 @@ pub(crate) fn a_run_goes_on_when_its_key_is_cancelled(script: &mut Script) {
     script.get(1);
 }
 
+/// A key that is added after it was cancelled has the place of a new one.
+///
+/// Source: requeue-core, Queue::cancel
 pub(crate) fn a_key_that_is_cancelled_and_added_goes_to_the_end(script: &mut Script) {
     for key in [3, 6, 9, 12] {
         script.add(key, Added::Ready);
@@ -65,6 +74,9 @@ pub(crate) fn a_key_that_is_cancelled_and_added_goes_to_the_end(script: &mut Scr
     script.nothing_to_get();
 }
 
+/// Cancelling a key keeps its failures, and none is counted.
+///
+/// Source: requeue-core, Queue::cancel
 pub(crate) fn failures_survive_a_cancel(script: &mut Script) {
     script.fail(1, 1);
     assert!(cancel(script, 1));
@@ -74,6 +86,9 @@ pub(crate) fn failures_survive_a_cancel(script: &mut Script) {
     assert_eq!(script.subject.forget(1), 2);
 }
 
+/// A deadline that is cancelled never comes; its key stays ready, dirty or active.
+///
+/// Source: requeue-core, Queue::cancel_delay
 pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
@@ -95,6 +110,9 @@ pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
     script.get(1);
 }
 
+/// A key that is cancelled while it is active is known as such until its run ends.
+///
+/// Source: requeue-core, Queue::is_cancelled
 pub(crate) fn a_run_knows_that_its_key_was_cancelled(script: &mut Script) {
     let cancelled = |script: &mut Script, key| {
         let state = script.subject.state(key);
@@ -119,6 +137,9 @@ pub(crate) fn a_run_knows_that_its_key_was_cancelled(script: &mut Script) {
     assert!(cancelled(script, 2) && !cancelled(script, 1));
 }
 
+/// The keys that are not retained are cancelled, and the others keep their order.
+///
+/// Source: requeue-core, Queue::retain_some
 pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
     for key in [15, 6, 12, 3] {
         script.add(key, Added::Ready);
@@ -138,6 +159,9 @@ pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
     assert_eq!(script.subject.stats().total, 0);
 }
 
+/// After shutdown keys can be cancelled, and a drain ends when nothing is left.
+///
+/// Source: requeue-core, Queue::cancel
 pub(crate) fn a_drain_ends_when_the_last_key_is_cancelled(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

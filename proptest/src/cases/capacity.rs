@@ -1,8 +1,11 @@
 use requeue_core::{Added, Rejected};
 
 use super::{Script, ms};
-use crate::subject::Subject;
+use crate::subject::{Operate, Subject};
 
+/// A key that is neither ready, active, delayed nor remembered takes no room.
+///
+/// Source: docs/design.md, Q4
 pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
     let new = script.fill();
     // More often than there is room, so that what is not given back runs out.
@@ -15,6 +18,9 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
     }
 }
 
+/// A key that is cancelled takes no room unless it is active or has failed.
+///
+/// Source: docs/design.md, Q4
 pub(crate) fn a_cancelled_key_gives_its_room_back(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add_after(1, 10, Added::Delayed);
@@ -23,6 +29,9 @@ pub(crate) fn a_cancelled_key_gives_its_room_back(script: &mut Script) {
     script.fill();
 }
 
+/// A delayed key and an active one each take up room.
+///
+/// Source: docs/design.md, One slot per key
 pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     let capacity = script.capacity();
     script.add(1, Added::Ready);
@@ -39,6 +48,9 @@ pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     script.add(new, Added::Ready);
 }
 
+/// If fewer keys fit than are held, all stay, and new ones are refused for so long.
+///
+/// Source: requeue-core, Queue::limit_keys
 pub(crate) fn a_lowered_limit_keeps_what_is_held(script: &mut Script) {
     script.subject.limit_keys(3);
     script.add(1, Added::Ready);
@@ -64,6 +76,9 @@ pub(crate) fn a_lowered_limit_keeps_what_is_held(script: &mut Script) {
     script.refused(5, Rejected::Full(5));
 }
 
+/// If more keys fit than before, new ones are taken.
+///
+/// Source: requeue-core, Queue::limit_keys
 pub(crate) fn a_raised_limit_makes_room(script: &mut Script) {
     script.subject.limit_keys(0);
     script.refused(1, Rejected::Full(1));

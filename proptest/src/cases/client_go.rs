@@ -5,22 +5,25 @@
 //! goroutines, one thread takes the parts of all; where they wait for a goroutine, here nothing is
 //! under way between two steps.
 
-use requeue_core::binding::{Getter, Next};
+use requeue_core::binding::Next;
 use requeue_core::{Added, Drained, Finished, Rejected};
 
 use super::recorder::Recorder;
 use super::{Script, unexpected};
-use crate::subject::{Handed, Key, Subject, Ticket};
+use crate::subject::{Handed, Key, Operate, Subject, Ticket};
 
 const FOO: Key = 1;
 const BAR: Key = 2;
 const BAZ: Key = 3;
 
 /// The ways in which a test shuts its queue down.
-const WAYS_TO_SHUT_DOWN: [fn(&mut Recorder); 2] = [Subject::shut_down, |subject| {
+const WAYS_TO_SHUT_DOWN: [fn(&mut Recorder); 2] = [Operate::shut_down, |subject| {
     let _ = subject.begin_drain();
 }];
 
+/// Of ten workers no two have a key at once; what is added too late comes back.
+///
+/// Source: client-go queue_test.go, TestBasic
 pub(crate) fn basic(script: &mut Script) {
     const PRODUCERS: Key = 50;
     const TOO_LATE: Key = 51;
@@ -85,6 +88,9 @@ impl Workers {
     }
 }
 
+/// Each of fifty keys that is added once more while active is worked on twice.
+///
+/// Source: client-go queue_test.go, TestAddWhileProcessing
 pub(crate) fn add_while_processing(script: &mut Script) {
     for shut_down in WAYS_TO_SHUT_DOWN {
         script.restart();
@@ -108,6 +114,9 @@ pub(crate) fn add_while_processing(script: &mut Script) {
     }
 }
 
+/// A second add of a key does not count.
+///
+/// Source: client-go queue_test.go, TestLen
 pub(crate) fn len(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.len(1);
@@ -117,6 +126,9 @@ pub(crate) fn len(script: &mut Script) {
     script.len(2);
 }
 
+/// A key that is added while active comes back.
+///
+/// Source: client-go queue_test.go, TestReinsert
 pub(crate) fn reinsert(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -127,6 +139,9 @@ pub(crate) fn reinsert(script: &mut Script) {
     script.len(0);
 }
 
+/// Two adds make one run.
+///
+/// Source: client-go queue_test.go, TestCollapse
 pub(crate) fn collapse(script: &mut Script) {
     script.add(BAR, Added::Ready);
     script.add(BAR, Added::Coalesced);
@@ -135,17 +150,20 @@ pub(crate) fn collapse(script: &mut Script) {
     script.len(0);
 }
 
+/// Two adds while active make one more run, and not before the present one is over.
+///
+/// Source: client-go queue_test.go, TestCollapseWhileProcessing
 pub(crate) fn collapse_while_processing(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
     script.add(FOO, Added::Dirty);
     script.add(FOO, Added::Coalesced);
 
-    let mut another = Getter::default();
-    let next = script.subject.get(&mut another);
+    let another = 0;
+    let next = script.subject.get(another);
     assert!(matches!(next, Next::Wait { .. }), "{next:?}");
     script.done(FOO);
-    match script.subject.get(&mut another) {
+    match script.subject.get(another) {
         Next::Work(handed) if handed.key == FOO => {}
         other => unexpected(format!("key {FOO}"), &other),
     }
@@ -153,6 +171,9 @@ pub(crate) fn collapse_while_processing(script: &mut Script) {
     script.len(0);
 }
 
+/// A drain lasts until the active keys are done.
+///
+/// Source: client-go queue_test.go, TestQueueDrainageUsingShutDownWithDrain
 pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
     two_active(script);
     let drain = script.subject.begin_drain();
@@ -163,6 +184,9 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
     script.drained(&drain, Drained::Complete);
 }
 
+/// A shutdown does not wait for active keys.
+///
+/// Source: client-go queue_test.go, TestNoQueueDrainageUsingShutDown
 pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
     two_active(script);
     script.subject.shut_down();
@@ -170,6 +194,9 @@ pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
     assert_eq!(script.subject.stats().active, 2);
 }
 
+/// A shutdown ends a drain.
+///
+/// Source: client-go queue_test.go, TestForceQueueShutdownUsingShutDown
 pub(crate) fn force_queue_shutdown_using_shut_down(script: &mut Script) {
     two_active(script);
     let drain = script.subject.begin_drain();
@@ -179,6 +206,9 @@ pub(crate) fn force_queue_shutdown_using_shut_down(script: &mut Script) {
     script.drained(&drain, Drained::Interrupted);
 }
 
+/// A key that is dirty when the drain begins is worked on once more.
+///
+/// Source: client-go queue_test.go, TestQueueDrainageUsingShutDownWithDrainWithDirtyItem
 pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -194,6 +224,9 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item(script: 
     script.drained(&drain, Drained::Complete);
 }
 
+/// Nothing is kept of a key that is done.
+///
+/// Source: client-go queue_test.go, TestGarbageCollection
 pub(crate) fn garbage_collection(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.get(FOO);
@@ -202,6 +235,9 @@ pub(crate) fn garbage_collection(script: &mut Script) {
     assert_eq!(script.subject.stats().total, 0);
 }
 
+/// A delayed key comes once.
+///
+/// Source: client-go delaying_queue_test.go, TestSimpleQueue
 pub(crate) fn simple_queue(script: &mut Script) {
     script.add_after(FOO, 50, Added::Delayed);
     script.len(0);
@@ -213,6 +249,9 @@ pub(crate) fn simple_queue(script: &mut Script) {
     script.len(0);
 }
 
+/// Of two delays the one that ends first counts, whichever was asked for first.
+///
+/// Source: client-go delaying_queue_test.go, TestDeduping
 pub(crate) fn deduping(script: &mut Script) {
     script.add_after(FOO, 50, Added::Delayed);
     script.add_after(FOO, 70, Added::Coalesced);
@@ -233,6 +272,9 @@ pub(crate) fn deduping(script: &mut Script) {
     script.len(0);
 }
 
+/// Keys come in the order of their deadlines, whichever was asked for first.
+///
+/// Source: client-go delaying_queue_test.go, TestAddTwoFireEarly
 pub(crate) fn add_two_fire_early(script: &mut Script) {
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 50, Added::Delayed);
@@ -249,6 +291,9 @@ pub(crate) fn add_two_fire_early(script: &mut Script) {
     script.get(BAZ);
 }
 
+/// Three keys that were asked for in the opposite order come together.
+///
+/// Source: client-go delaying_queue_test.go, TestCopyShifting
 pub(crate) fn copy_shifting(script: &mut Script) {
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 500, Added::Delayed);
@@ -261,6 +306,9 @@ pub(crate) fn copy_shifting(script: &mut Script) {
     script.get(FOO);
 }
 
+/// Each failure doubles the delay of its key, until it is forgotten.
+///
+/// Source: client-go rate_limiting_queue_test.go, TestRateLimitingQueue
 pub(crate) fn rate_limiting_queue(script: &mut Script) {
     const ONE: Key = 1;
     const TWO: Key = 2;

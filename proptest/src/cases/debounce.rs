@@ -1,7 +1,7 @@
 use requeue_core::{AddOptions, Added, Finished, Merge, Rejected};
 
 use super::{Script, ms};
-use crate::subject::Subject;
+use crate::subject::{Operate, Subject};
 
 /// An add that waits for 100 ms without another, but no longer than 250 ms.
 #[track_caller]
@@ -11,6 +11,9 @@ fn event(script: &mut Script, expected: Added) {
     script.subject.assert_valid();
 }
 
+/// A debounced key runs once, when no debounced add has come for a while.
+///
+/// Source: requeue-core, Queue::add_debounced
 pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
     event(script, Added::Delayed);
     for _ in 0..2 {
@@ -31,6 +34,9 @@ pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
     script.nothing_to_get();
 }
 
+/// However many debounced adds come, the key runs a time after the first.
+///
+/// Source: requeue-core, Queue::add_debounced
 pub(crate) fn a_burst_ends_at_its_maximum(script: &mut Script) {
     for _ in 0..2 {
         event(script, Added::Delayed);
@@ -47,6 +53,9 @@ pub(crate) fn a_burst_ends_at_its_maximum(script: &mut Script) {
     }
 }
 
+/// A deadline that is not that of the burst is not moved back.
+///
+/// Source: requeue-core, Queue::add_debounced
 pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
     script.add_after(1, 60, Added::Delayed);
     event(script, Added::Coalesced);
@@ -64,6 +73,9 @@ pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
     script.done(1);
 }
 
+/// A burst no longer moves its deadline once another call asks for the same time.
+///
+/// Source: requeue-core, Queue::add_debounced
 pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Script) {
     event(script, Added::Delayed);
     script.advance(50);
@@ -129,6 +141,9 @@ fn merge(script: &mut Script, merge: Merge, millis: u64, expected: Added) {
     script.subject.assert_valid();
 }
 
+/// A burst ends when its key is cancelled, and leaves nothing behind.
+///
+/// Source: requeue-core, Queue::add_debounced
 pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
     event(script, Added::Delayed);
     assert!(script.subject.cancel_key(1).is_some());
@@ -146,6 +161,9 @@ pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
     script.done(1);
 }
 
+/// A debounced add without a quiet time is an add, and ends the burst.
+///
+/// Source: requeue-core, Queue::add_debounced
 pub(crate) fn an_add_that_need_not_wait_ends_its_burst(script: &mut Script) {
     event(script, Added::Delayed);
     let added = script.subject.add_debounced(1, ms(0), ms(250));

@@ -5,6 +5,9 @@ use requeue_core::Added;
 use super::{Script, ms};
 use crate::subject::Subject;
 
+/// A delayed key is not handed out before its time.
+///
+/// Source: client-go delaying_queue.go, waitingLoop
 pub(crate) fn no_key_is_early(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.subject.advance(ms(10) - Duration::from_nanos(1));
@@ -14,6 +17,9 @@ pub(crate) fn no_key_is_early(script: &mut Script) {
     script.get(1);
 }
 
+/// Delayed keys become ready in the order of their deadlines.
+///
+/// Source: client-go delaying_queue.go, waitForPriorityQueue
 pub(crate) fn keys_come_in_the_order_of_their_deadlines(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
@@ -24,6 +30,9 @@ pub(crate) fn keys_come_in_the_order_of_their_deadlines(script: &mut Script) {
     }
 }
 
+/// A key that becomes due stands behind those that were ready before.
+///
+/// Source: client-go delaying_queue.go, waitingLoop: Add
 pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(2, Added::Ready);
@@ -32,6 +41,9 @@ pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready(script: &mut Sc
     script.get(1);
 }
 
+/// A key that became due stands before one that is added later, looked at or not.
+///
+/// Source: docs/design.md, Due keys
 pub(crate) fn how_late_a_key_was_released_cannot_be_seen(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.advance(20);

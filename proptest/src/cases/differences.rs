@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next};
+use requeue_core::binding::Next;
 use requeue_core::{Action, Added, Drained, Finished, Instant, Rejected};
 
 use super::{Script, ms};
-use crate::subject::{Configuration, Key, Left, Subject};
+use crate::subject::{Configuration, Key, Operate, Subject, left_over};
 
+/// A drain waits for ready keys; client-go's ends once no key is active.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn drain_waits_for_ready_keys(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
@@ -21,6 +24,9 @@ pub(crate) fn drain_waits_for_ready_keys(script: &mut Script) {
     script.drained(&drain, Drained::Complete);
 }
 
+/// A drain waits for dirty keys; client-go's ends although one is queued again.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn drain_waits_for_dirty_keys(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -33,6 +39,9 @@ pub(crate) fn drain_waits_for_dirty_keys(script: &mut Script) {
     script.drained(&drain, Drained::Complete);
 }
 
+/// In a drain getters wait for dirty keys; client-go's find the queue closed.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn getters_wait_for_dirty_keys(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -40,16 +49,19 @@ pub(crate) fn getters_wait_for_dirty_keys(script: &mut Script) {
     script.subject.shut_down();
     script.closed();
     let _ = script.subject.begin_drain();
-    let mut getter = Getter::default();
-    let next = script.subject.get(&mut getter);
+    let getter = 0;
+    let next = script.subject.get(getter);
     assert!(matches!(next, Next::Wait { .. }), "{next:?}");
     script.done(1);
-    let next = script.subject.get(&mut getter);
+    let next = script.subject.get(getter);
     assert!(matches!(next, Next::Work(_)), "{next:?}");
     script.closed();
     script.done(1);
 }
 
+/// Every call that waits for the drain is woken; client-go wakes one.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn every_drainer_is_woken(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -64,6 +76,9 @@ pub(crate) fn every_drainer_is_woken(script: &mut Script) {
     }
 }
 
+/// Every shutdown ends a drain; of client-go's delaying queue only the first does.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn shut_down_interrupts_drain(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -74,6 +89,9 @@ pub(crate) fn shut_down_interrupts_drain(script: &mut Script) {
     script.drained(&drain, Drained::Interrupted);
 }
 
+/// Completing a key that is not active is an error; client-go says nothing.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
     assert_eq!(script.subject.release_key(1), Finished::Stale, "unknown");
     script.add_after(2, 10, Added::Delayed);
@@ -90,6 +108,9 @@ pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
     script.get(2);
 }
 
+/// Completing a queued key does not queue it twice, as client-go does.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice(script: &mut Script) {
     script.add(1, Added::Ready);
     assert_eq!(script.subject.release_key(1), Finished::Stale);
@@ -98,6 +119,9 @@ pub(crate) fn done_of_a_queued_key_does_not_queue_it_twice(script: &mut Script) 
     script.nothing_to_get();
 }
 
+/// A worker that is late cannot complete another's run; client-go has no tickets.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn done_with_a_stale_ticket_does_nothing(script: &mut Script) {
     script.add(1, Added::Ready);
     let stale = script.get(1);
@@ -111,6 +135,9 @@ pub(crate) fn done_with_a_stale_ticket_does_nothing(script: &mut Script) {
     assert_eq!(script.subject.stats().total, 0);
 }
 
+/// A key added after shutdown is handed back; client-go drops it silently.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn add_after_shutdown_is_an_error(script: &mut Script) {
     script.subject.shut_down();
     script.refused(1, Rejected::Closed(1));
@@ -126,6 +153,9 @@ pub(crate) fn add_after_shutdown_is_an_error(script: &mut Script) {
     assert_eq!(subject.stats().total, 0);
 }
 
+/// A rate-limited add after shutdown is not charged, as client-go does.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn limiter_not_charged_after_shutdown(script: &mut Script) {
     script.fail(1, 1);
     script.subject.shut_down();
@@ -134,6 +164,9 @@ pub(crate) fn limiter_not_charged_after_shutdown(script: &mut Script) {
     script.failures(1, 1);
 }
 
+/// Delayed keys can be taken back after shutdown; client-go drops them.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.fail(2, 1);
@@ -147,14 +180,7 @@ pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     script.subject.shut_down();
     script.advance(10);
 
-    let left = |key: Key, left, failures| {
-        Some(Left {
-            key,
-            left,
-            failures,
-            priority: 0,
-        })
-    };
+    let left = |key: Key, left, failures| Some(left_over(key, left, failures, 0));
     assert_eq!(script.subject.take_delayed(), left(2, ms(0), 2));
     assert_eq!(script.subject.take_delayed(), left(1, ms(20), 0));
     assert_eq!(script.subject.take_delayed(), left(3, Duration::MAX, 0));
@@ -164,17 +190,15 @@ pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     script.closed();
 }
 
+/// Ready keys can be taken back after shutdown; client-go's have to be worked on.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn ready_keys_can_be_taken_back_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add_after(1, 5, Added::Delayed);
     assert_eq!(script.subject.take_ready(), None, "not before shutdown");
     let drain = script.subject.begin_drain();
-    let left = Left {
-        key: 1,
-        left: ms(0),
-        failures: 0,
-        priority: 0,
-    };
+    let left = left_over(1, ms(0), 0, 0);
     assert_eq!(script.subject.take_ready(), Some(left));
     assert_eq!(
         script.subject.take_delayed(),
@@ -185,6 +209,9 @@ pub(crate) fn ready_keys_can_be_taken_back_after_shutdown(script: &mut Script) {
     assert_eq!(script.subject.stats().total, 0);
 }
 
+/// A key that fails after shutdown is kept among the delayed; client-go drops it.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -194,16 +221,14 @@ pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed(script: &mut Scri
     script.drained(&drain, Drained::Complete);
     script.advance(5);
     script.closed();
-    let left = Left {
-        key: 1,
-        left: ms(0),
-        failures: 1,
-        priority: 0,
-    };
+    let left = left_over(1, ms(0), 1, 0);
     assert_eq!(script.subject.take_delayed(), Some(left));
     script.subject.assert_valid();
 }
 
+/// Delays saturate; client-go's overflow into the past.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn delays_saturate(script: &mut Script) {
     script.advance(1);
     let longest = Duration::from_nanos(u64::MAX - 1);
@@ -216,19 +241,25 @@ pub(crate) fn delays_saturate(script: &mut Script) {
     script.get(1);
 }
 
+/// The longest delay never ends and arms no timer; client-go has no such delay.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn duration_max_is_never(script: &mut Script) {
     let added = script.subject.add_after(1, Duration::MAX);
     assert_eq!(added, Ok(Added::Delayed));
-    let mut getter = Getter::default();
-    let next = script.subject.get(&mut getter);
+    let getter = 0;
+    let next = script.subject.get(getter);
     assert!(matches!(next, Next::Wait { until: None }), "{next:?}");
-    script.subject.leave(&mut getter);
+    script.subject.leave(getter);
     script.subject.advance(Duration::MAX);
     script.len(0);
     script.add(1, Added::Ready);
     script.get(1);
 }
 
+/// Equal deadlines leave in the order in which they were set, unlike client-go's.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn equal_deadlines_leave_in_insertion_order(script: &mut Script) {
     for key in 1..=9 {
         script.add_after(key, 10, Added::Delayed);
@@ -241,6 +272,9 @@ pub(crate) fn equal_deadlines_leave_in_insertion_order(script: &mut Script) {
     }
 }
 
+/// A new key for which there is no room comes back, and nothing changes.
+///
+/// Source: docs/design.md, One slot per key
 pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
     let new = script.fill();
     script.refused(new, Rejected::Full(new));
@@ -256,6 +290,9 @@ pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
     script.add(new, Added::Ready);
 }
 
+/// Whatever happens to a key that has room needs no more.
+///
+/// Source: docs/design.md, One slot per key
 pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
     script.fill();
     script.add(1, Added::Coalesced);
@@ -268,6 +305,9 @@ pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
     script.subject.assert_valid();
 }
 
+/// Where room is short the oldest mere record of failures goes.
+///
+/// Source: docs/design.md, One slot per key
 pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
     let new = script.fill();
     for key in 1..new {
@@ -295,6 +335,9 @@ pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
     script.refused(refused, Rejected::Full(refused));
 }
 
+/// A queue that grows can limit how many mere records of failures it keeps.
+///
+/// Source: docs/design.md, One slot per key
 pub(crate) fn failure_records_can_be_limited(script: &mut Script) {
     let mut setup = Configuration::exponential();
     setup.failure_records_max = 2;

@@ -2,6 +2,9 @@ use requeue_core::Added;
 
 use super::Script;
 
+/// A key that is added while it is active is handed out only when that run is over.
+///
+/// Source: client-go queue.go, Add and Get: the processing set
 pub(crate) fn an_active_key_is_handed_out_to_no_other_call(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -13,6 +16,9 @@ pub(crate) fn an_active_key_is_handed_out_to_no_other_call(script: &mut Script) 
     script.get(1);
 }
 
+/// A key that is added while it is active comes back once, at the end of the queue.
+///
+/// Source: client-go queue.go, Done
 pub(crate) fn a_key_added_while_active_comes_back_once(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -26,6 +32,9 @@ pub(crate) fn a_key_added_while_active_comes_back_once(script: &mut Script) {
     script.nothing_to_get();
 }
 
+/// A delay that ends while its key is active counts as an add.
+///
+/// Source: client-go delaying_queue.go, waitingLoop, and queue.go, Add
 pub(crate) fn a_delay_that_ends_while_its_key_is_active_makes_one_more_run(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);

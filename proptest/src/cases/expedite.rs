@@ -3,8 +3,11 @@ use std::time::Duration;
 use requeue_core::Added;
 
 use super::{Script, ms};
-use crate::subject::Subject;
+use crate::subject::{Operate, Subject};
 
+/// A delay that is ended early is an add, and is not ended once more.
+///
+/// Source: requeue-core, Queue::expedite
 pub(crate) fn a_key_whose_delay_is_ended_is_ready(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(2, Added::Ready);
@@ -28,6 +31,9 @@ pub(crate) fn a_key_whose_delay_is_ended_is_ready(script: &mut Script) {
     script.nothing_to_get();
 }
 
+/// Delays that are ended together end in the order of their deadlines.
+///
+/// Source: requeue-core, Queue::expedite_some
 pub(crate) fn all_delays_end_in_their_order(script: &mut Script) {
     for (key, millis) in [(1, 30), (2, 10), (3, 20), (4, 10)] {
         script.add_after(key, millis, Added::Delayed);
@@ -43,6 +49,9 @@ pub(crate) fn all_delays_end_in_their_order(script: &mut Script) {
     }
 }
 
+/// After shutdown no delay is ended early, as none ends by itself.
+///
+/// Source: requeue-core, Queue::expedite
 pub(crate) fn no_delay_is_ended_after_shutdown(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.subject.shut_down();

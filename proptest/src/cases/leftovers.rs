@@ -1,8 +1,11 @@
 use requeue_core::Added;
 
 use super::{Script, ms};
-use crate::subject::{Key, Left, Subject};
+use crate::subject::{Key, Operate, Subject, left_over};
 
+/// After shutdown ready keys come back in order, then delayed ones by deadline.
+///
+/// Source: requeue-core, Queue::take_ready and take_delayed
 pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.fail(2, 1);
@@ -11,14 +14,7 @@ pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     assert_eq!(script.subject.take_ready(), None, "not before shutdown");
     assert_eq!(script.subject.take_delayed(), None, "not before shutdown");
     script.subject.shut_down();
-    let left = |key: Key, millis, failures| {
-        Some(Left {
-            key,
-            left: ms(millis),
-            failures,
-            priority: 0,
-        })
-    };
+    let left = |key: Key, millis, failures| Some(left_over(key, ms(millis), failures, 0));
     assert_eq!(script.subject.take_ready(), left(4, 0, 0));
     assert_eq!(script.subject.take_ready(), left(3, 0, 0));
     assert_eq!(script.subject.take_ready(), None);
@@ -28,6 +24,9 @@ pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     script.subject.assert_valid();
 }
 
+/// An active key is not taken back.
+///
+/// Source: requeue-core, Queue::take_ready
 pub(crate) fn an_active_key_is_no_leftover(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

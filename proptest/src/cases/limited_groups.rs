@@ -3,32 +3,38 @@ use std::time::Duration;
 use requeue_core::Action;
 
 use super::calls::{add, advance, get};
-use crate::histories::{CallScript, Step};
+use crate::histories::{CallScript, Operation, Run};
 use crate::limiter::FloatBits;
 use crate::subject::{Cap, GroupOrder, Rate};
 
-fn at_most_one() -> Step {
+fn at_most_one() -> Operation {
     let cap = Cap {
         max_active: Some(1),
         ..Cap::default()
     };
-    Step::Order(GroupOrder::LimitAll(cap))
+    Operation::Order(GroupOrder::LimitAll(cap))
 }
 
+/// The end of a run lets a key of its group pass, and wakes a call that waits.
+///
+/// Source: requeue-core, GroupLimits::max_active
 pub(crate) fn the_end_of_a_run_wakes_a_getter_of_its_group() -> CallScript {
     CallScript::new([
         at_most_one(),
         add(3),
-        Step::TryGet,
+        Operation::TryGet,
         add(6),
         get(),
         get(),
-        Step::Settle,
-        Step::Complete(0, Action::Success),
-        Step::Settle,
+        Operation::Settle,
+        Operation::Complete(Run::Pick(0), Action::Success),
+        Operation::Settle,
     ])
 }
 
+/// A call that waits is the timer of a group whose rate allows no run yet.
+///
+/// Source: requeue-core, GroupLimits::rate
 pub(crate) fn a_sleeping_getter_is_the_timer_of_a_rate() -> CallScript {
     let rate = Rate {
         per_second: FloatBits(100.0),
@@ -39,26 +45,29 @@ pub(crate) fn a_sleeping_getter_is_the_timer_of_a_rate() -> CallScript {
         ..Cap::default()
     };
     CallScript::new([
-        Step::Order(GroupOrder::LimitAll(cap)),
+        Operation::Order(GroupOrder::LimitAll(cap)),
         add(3),
         add(6),
-        Step::TryGet,
+        Operation::TryGet,
         get(),
         get(),
-        Step::Settle,
+        Operation::Settle,
         advance(10),
-        Step::Settle,
+        Operation::Settle,
     ])
 }
 
+/// A group whose pause is over wakes a call that waits.
+///
+/// Source: requeue-core, Queue::unpause_group
 pub(crate) fn a_group_that_is_unpaused_wakes_a_getter() -> CallScript {
     CallScript::new([
-        Step::Order(GroupOrder::Pause(0)),
+        Operation::Order(GroupOrder::Pause(0)),
         get(),
         add(3),
-        Step::Settle,
-        Step::Advance(Duration::from_millis(1)),
-        Step::Order(GroupOrder::Unpause(0)),
-        Step::Settle,
+        Operation::Settle,
+        Operation::Advance(Duration::from_millis(1)),
+        Operation::Order(GroupOrder::Unpause(0)),
+        Operation::Settle,
     ])
 }

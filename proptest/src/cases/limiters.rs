@@ -2,10 +2,13 @@ use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Configuration, Subject};
+use crate::subject::{Configuration, Operate};
 
 const MS: u64 = 1_000_000;
 
+/// Each failure of a key doubles its own delay, up to the longest.
+///
+/// Source: client-go default_rate_limiters.go, ItemExponentialFailureRateLimiter
 pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
     script.renew(&Configuration::new(LimiterSpec::Exponential {
         base_ns: MS,
@@ -18,6 +21,9 @@ pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
     script.fail(2, 1);
 }
 
+/// The first failures of a key take the short delay, the others the long one.
+///
+/// Source: client-go default_rate_limiters.go, ItemFastSlowRateLimiter
 pub(crate) fn the_first_failures_are_fast(script: &mut Script) {
     script.renew(&Configuration::new(LimiterSpec::FastSlow {
         fast_ns: 2 * MS,
@@ -29,6 +35,9 @@ pub(crate) fn the_first_failures_are_fast(script: &mut Script) {
     }
 }
 
+/// Of the delays of several limiters the longest counts.
+///
+/// Source: client-go default_rate_limiters.go, MaxOfRateLimiter
 pub(crate) fn the_longest_of_several_delays_counts(script: &mut Script) {
     let exponential = LimiterSpec::Exponential {
         base_ns: MS,
@@ -46,6 +55,9 @@ pub(crate) fn the_longest_of_several_delays_counts(script: &mut Script) {
     }
 }
 
+/// A run that is completed as failed counts a failure, and its key comes back.
+///
+/// Source: controller-runtime controller.go, reconcileHandler: AddRateLimited
 pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
     for (failures, delay) in [(1, 1), (2, 2), (3, 4)] {
         script.add(1, Added::Ready);
@@ -59,6 +71,9 @@ pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
     }
 }
 
+/// A run that is put off counts no failure and forgets none.
+///
+/// Source: requeue-core, Action::Snooze
 pub(crate) fn a_run_that_is_put_off_is_not_charged(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use requeue_core::{AddOptions, Added, Instant, Merge};
 
 use super::{Script, ms};
-use crate::subject::{Key, Subject};
+use crate::subject::{Key, Operate, Subject};
 
 /// An add after so many milliseconds, or now.
 #[track_caller]
@@ -27,6 +27,9 @@ fn due(script: &mut Script, key: Key, millis: Option<u64>) {
     assert_eq!(due, expected, "key {key}");
 }
 
+/// Once: an add ends the delay that a key has, and a ready key gets none.
+///
+/// Source: controller-runtime priorityqueue.go, AddWithOpts
 pub(crate) fn a_key_that_runs_once_runs_at_the_earlier_time(script: &mut Script) {
     add(script, 1, Merge::Once, Some(30), Added::Delayed);
     add(script, 1, Merge::Once, Some(40), Added::Coalesced);
@@ -40,6 +43,9 @@ pub(crate) fn a_key_that_runs_once_runs_at_the_earlier_time(script: &mut Script)
     script.nothing_to_get();
 }
 
+/// Latest: an add can move a deadline back, and not forward.
+///
+/// Source: requeue-core, Merge::Latest
 pub(crate) fn the_later_deadline_counts(script: &mut Script) {
     add(script, 1, Merge::Latest, Some(20), Added::Delayed);
     add(script, 1, Merge::Latest, Some(10), Added::Coalesced);
@@ -57,6 +63,9 @@ pub(crate) fn the_later_deadline_counts(script: &mut Script) {
     script.get(1);
 }
 
+/// Replace: an add moves a deadline to its own time, which may be now.
+///
+/// Source: Linux workqueue.c, mod_delayed_work; Zephyr work.c, k_work_reschedule
 pub(crate) fn the_new_deadline_counts(script: &mut Script) {
     add(script, 1, Merge::Replace, Some(20), Added::Delayed);
     add(script, 1, Merge::Replace, Some(30), Added::Later);
@@ -85,6 +94,9 @@ pub(crate) fn the_new_deadline_counts(script: &mut Script) {
     script.get(1);
 }
 
+/// Keep: an add leaves a deadline where it is.
+///
+/// Source: Linux workqueue.c, queue_delayed_work; Zephyr work.c, k_work_schedule
 pub(crate) fn the_present_deadline_counts(script: &mut Script) {
     add(script, 1, Merge::Keep, Some(20), Added::Delayed);
     for millis in [Some(30), Some(10), Some(0), None] {
@@ -98,6 +110,9 @@ pub(crate) fn the_present_deadline_counts(script: &mut Script) {
     script.get(1);
 }
 
+/// A deadline that moves back counts as set then, and others keep theirs.
+///
+/// Source: docs/design.md, equal_deadlines_leave_in_insertion_order
 pub(crate) fn a_deadline_that_moves_back_lets_others_come_first(script: &mut Script) {
     for key in 1..=3 {
         script.add_after(key, 10, Added::Delayed);
@@ -114,6 +129,9 @@ pub(crate) fn a_deadline_that_moves_back_lets_others_come_first(script: &mut Scr
     script.get(3);
 }
 
+/// A key that is ready or active stays so, whatever becomes of its deadline.
+///
+/// Source: requeue-core, Merge
 pub(crate) fn a_rule_takes_back_no_run(script: &mut Script) {
     for merge in [Merge::Latest, Merge::Replace, Merge::Keep] {
         script.restart();

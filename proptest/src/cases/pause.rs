@@ -1,8 +1,11 @@
 use requeue_core::{Action, Added, Drained, Finished};
 
 use super::{Script, ms};
-use crate::subject::Subject;
+use crate::subject::Operate;
 
+/// While a queue is paused keys are added, and none is handed out.
+///
+/// Source: requeue-core, Queue::pause
 pub(crate) fn a_paused_queue_hands_out_nothing_and_loses_nothing(script: &mut Script) {
     script.add(1, Added::Ready);
     script.subject.pause();
@@ -24,6 +27,9 @@ pub(crate) fn a_paused_queue_hands_out_nothing_and_loses_nothing(script: &mut Sc
     script.get(1);
 }
 
+/// A run that began before the pause ends as usual, and its key comes back after it.
+///
+/// Source: requeue-core, Queue::pause
 pub(crate) fn runs_end_while_the_queue_is_paused(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -42,6 +48,9 @@ pub(crate) fn runs_end_while_the_queue_is_paused(script: &mut Script) {
     script.get(1);
 }
 
+/// A shutdown or a drain ends a pause, and none begins after it.
+///
+/// Source: requeue-core, Queue::pause
 pub(crate) fn shutdown_ends_a_pause(script: &mut Script) {
     script.add(1, Added::Ready);
     script.subject.pause();

@@ -1,42 +1,51 @@
 use super::calls::{add, add_after, advance, get, start};
-use crate::histories::{CallScript, Step};
+use crate::histories::{CallScript, Operation};
 use crate::subject::Call;
 
+/// A call that waits for a key gets none while the queue is paused, and then does.
+///
+/// Source: requeue-core, Queue::unpause
 pub(crate) fn getters_wait_until_the_queue_is_unpaused() -> CallScript {
     CallScript::new([
         get(),
-        Step::Settle,
-        Step::Pause,
+        Operation::Settle,
+        Operation::Pause,
         add(1),
-        Step::Settle,
-        Step::Unpause,
-        Step::Settle,
+        Operation::Settle,
+        Operation::Unpause,
+        Operation::Settle,
     ])
 }
 
+/// A key whose deadline passes while the queue is paused is handed out after it.
+///
+/// Source: requeue-core, Queue::unpause
 pub(crate) fn a_deadline_that_passes_in_a_pause_is_noticed_after_it() -> CallScript {
     CallScript::new([
-        Step::Pause,
+        Operation::Pause,
         get(),
         add_after(1, 10),
-        Step::Settle,
+        Operation::Settle,
         advance(10),
-        Step::Settle,
-        Step::Unpause,
-        Step::Settle,
+        Operation::Settle,
+        Operation::Unpause,
+        Operation::Settle,
     ])
 }
 
+/// A call with a time limit gives up at its time while the queue is paused.
+///
+/// Source: requeue-core, Queue::pause
 pub(crate) fn a_call_with_a_time_limit_gives_up_in_a_pause() -> CallScript {
     CallScript::new([
         add(1),
-        Step::Pause,
+        Operation::Pause,
         start(Call::GetTimeout(super::ms(10))),
-        Step::Settle,
+        Operation::Settle,
         advance(10),
-        Step::Settle,
-        Step::Unpause,
+        Operation::Settle,
+        Operation::Unpause,
         get(),
-        Step::Settle,
+        Operation::Settle,
     ])
 }

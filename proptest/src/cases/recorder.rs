@@ -1,20 +1,16 @@
 //! A queue whose every call is written down, so that a case that fails can tell how it got there.
 
 use std::cell::RefCell;
-use std::fmt::{Debug, Write};
+use std::fmt::Write;
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next, Wake};
-use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, Rejected, Stats, Why,
-};
+use requeue_core::Instant;
+use requeue_core::binding::Wake;
 
 use crate::Figures;
 use crate::histories::write_timeline;
-use crate::subject::{
-    Abilities, Configuration, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left,
-    NewSubject, PolicySpec, Scheduled, Subject, Ticket, Turn,
-};
+use crate::operation::{Answer, Operation};
+use crate::subject::{Abilities, Configuration, NewSubject, PolicySpec, Subject};
 
 /// Does what another subject does, and writes it down.
 pub(super) struct Recorder(Box<dyn Subject>);
@@ -36,8 +32,8 @@ thread_local! {
     static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes a call, and writes it down with what it returns.
-fn record<T>(call: String, work: impl FnOnce() -> T, show: fn(&T) -> String) -> T {
+/// Writes a call down, makes it, and adds what it returns.
+fn record<T>(call: String, work: impl FnOnce() -> T, show: impl FnOnce(&T) -> String) -> T {
     // Before it is made, since it may panic.
     CALLS.with_borrow_mut(|calls| calls.push(call));
     let answer = work();
@@ -49,39 +45,6 @@ fn record<T>(call: String, work: impl FnOnce() -> T, show: fn(&T) -> String) -> 
         }
     });
     answer
-}
-
-/// The methods of [`Subject`] that are written down, with their arguments and with what they answer
-/// as this function shows it.
-macro_rules! record {
-    ($($show:ident: $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)+) => {
-        $(fn $name(&mut self, $($argument: $type),*) $(-> $answer)? {
-            let arguments: &[String] = &[$(format!("{:?}", $argument)),*];
-            let call = format!("{}({})", stringify!($name), arguments.join(", "));
-            record(call, || self.0.$name($($argument),*), $show)
-        })+
-    };
-}
-
-fn debug<T: Debug>(answer: &T) -> String {
-    format!("{answer:?}")
-}
-
-fn nothing<T>(_: &T) -> String {
-    String::new()
-}
-
-fn handed(handed: &Option<Handed>) -> String {
-    let handed = handed.as_ref();
-    handed.map_or_else(|| String::from("no key"), Handed::to_string)
-}
-
-fn next(next: &Next<Handed>) -> String {
-    match next {
-        Next::Work(handed) => handed.to_string(),
-        Next::Wait { until } => debug(&Next::<()>::Wait { until: *until }),
-        Next::Closed => debug(&Next::<()>::Closed),
-    }
 }
 
 impl Recorder {
@@ -112,62 +75,6 @@ impl Recorder {
 }
 
 impl Subject for Recorder {
-    record! {
-        debug: add(key: Key) -> Result<Added, Rejected<Key>>;
-        debug: add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>;
-        debug: add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>;
-        debug: add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>;
-        debug: add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>;
-        debug: add_displacing(key: Key, options: AddOptions) -> Displaced;
-        debug: add_debounced(
-            key: Key,
-            quiet: Duration,
-            max: Duration
-        ) -> Result<Added, Rejected<Key>>;
-        debug: add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>);
-        debug: forget(key: Key) -> u32;
-        debug: cancel_key(key: Key) -> Option<Known>;
-        debug: cancel_delay(key: Key) -> Option<Instant>;
-        debug: expedite(key: Key) -> bool;
-        nothing: expedite_all();
-        debug: retain_below(key: Key) -> usize;
-        debug: restore(left: Left) -> Result<Added, Rejected<Left>>;
-        nothing: pause();
-        nothing: unpause();
-        debug: suspend(key: Key, timeout: Duration) -> bool;
-        debug: resume(key: Key) -> bool;
-        debug: is_paused() -> bool;
-        debug: is_idle() -> bool;
-        debug: is_settled() -> bool;
-        nothing: order(order: &GroupOrder);
-        debug: group(group: u8) -> Option<GroupFigures>;
-        nothing: limit_keys(keys: usize);
-        nothing: age_after(after: Option<Duration>);
-        handed: try_get() -> Option<Handed>;
-        next: get(getter: &mut Getter) -> Next<Handed>;
-        debug: get_many(max: usize, getter: &mut Getter) -> Next<Vec<Handed>>;
-        debug: next(ticket: Ticket, action: Action, getter: &mut Getter) -> Turn;
-        nothing: leave(getter: &mut Getter);
-        debug: release_key(key: Key) -> Finished;
-        debug: release(ticket: Ticket) -> Finished;
-        debug: finish_many(tickets: Vec<Ticket>, how: Action) -> usize;
-        debug: finish(ticket: Ticket, how: Action) -> Finished;
-        nothing: shut_down();
-        debug: begin_drain() -> Drain;
-        debug: drained(drain: &Drain) -> Drained;
-        debug: take_delayed() -> Option<Left>;
-        debug: take_ready() -> Option<Left>;
-        debug: len() -> usize;
-        debug: snapshot() -> Vec<(Key, Known)>;
-        debug: state(key: Key) -> Option<Known>;
-        debug: contains(key: Key) -> bool;
-        debug: failures(key: Key) -> u32;
-        debug: why(key: Key) -> Why;
-        debug: stats() -> Stats;
-        debug: is_shutting_down() -> bool;
-        nothing: advance(by: Duration);
-    }
-
     fn new(setup: &Configuration) -> Self {
         Self::new(crate::subject::boxed::<crate::Model>, setup)
     }
@@ -176,30 +83,39 @@ impl Subject for Recorder {
         self.0.capacity()
     }
 
-    fn levels(&self) -> u8 {
-        self.0.levels()
+    fn apply(&mut self, operation: &Operation) -> Answer {
+        let what = match operation {
+            Operation::PanicAtWork => {
+                String::from("a worker takes the first ready key, and panics")
+            }
+            Operation::PanicUnderLock => String::from("a panic while the lock is held"),
+            operation => format!("{operation:?}"),
+        };
+        let show = |answer: &Answer| match answer {
+            Answer::Done => String::new(),
+            _ if matches!(
+                operation,
+                Operation::PanicAtWork | Operation::PanicUnderLock
+            ) =>
+            {
+                String::new()
+            }
+            answer => answer.to_string(),
+        };
+        record(what, || self.0.apply(operation), show)
     }
 
     fn abilities(&self) -> Abilities {
         self.0.abilities()
     }
 
-    fn panic_at_work(&mut self) -> bool {
-        let call = String::from("a worker takes the first ready key, and panics");
-        record(call, || self.0.panic_at_work(), nothing)
-    }
-
-    fn panic_under_lock(&mut self) -> bool {
-        let call = String::from("a panic while the lock is held");
-        record(call, || self.0.panic_under_lock(), nothing)
-    }
-
-    fn report_running(&mut self) {
-        self.0.report_running();
-    }
-
     fn figures(&mut self) -> Option<Figures> {
         self.0.figures()
+    }
+
+    fn advance(&mut self, by: Duration) {
+        let call = format!("{:?}", Operation::Advance(by));
+        record(call, || self.0.advance(by), |()| String::new());
     }
 
     fn now(&self) -> Instant {

@@ -3,15 +3,10 @@ use std::time::Duration;
 use requeue_core::{Added, Finished, Rejected};
 
 use super::{Script, ms};
-use crate::subject::{Key, Left, Subject};
+use crate::subject::{Key, Left, Operate, Subject, left_over};
 
-const fn left(key: Key, millis: u64, failures: u32) -> Left {
-    Left {
-        key,
-        left: ms(millis),
-        failures,
-        priority: 0,
-    }
+fn left(key: Key, millis: u64, failures: u32) -> Left {
+    left_over(key, ms(millis), failures, 0)
 }
 
 #[track_caller]
@@ -20,6 +15,9 @@ fn restore(script: &mut Script, left: Left, expected: Added) {
     script.subject.assert_valid();
 }
 
+/// Leftovers that are restored keep their order, delays and failures.
+///
+/// Source: requeue-core, Queue::restore
 pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
     script.fail(2, 1);
     script.fail(2, 2);
@@ -61,6 +59,9 @@ pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
     assert!(state.is_some_and(|state| state.due.is_some_and(|due| due.is_never())));
 }
 
+/// A restored key that is there is added; the larger count of failures counts.
+///
+/// Source: requeue-core, Queue::restore
 pub(crate) fn a_key_that_is_there_takes_the_sooner_time_and_the_larger_count(script: &mut Script) {
     script.fail(1, 1);
     restore(script, left(1, 3, 2), Added::Coalesced);
@@ -83,6 +84,9 @@ pub(crate) fn a_key_that_is_there_takes_the_sooner_time_and_the_larger_count(scr
     assert_eq!(script.subject.forget(2), 5);
 }
 
+/// A leftover for which there is no room comes back as it was.
+///
+/// Source: requeue-core, Queue::restore
 pub(crate) fn a_leftover_that_is_refused_is_handed_back_whole(script: &mut Script) {
     if script.subject.capacity().is_some() {
         let new = script.fill();
@@ -104,17 +108,17 @@ pub(crate) fn a_leftover_that_is_refused_is_handed_back_whole(script: &mut Scrip
     script.failures(1, 0);
 }
 
+/// A key is restored at its level, and refused if there is no such level.
+///
+/// Source: requeue-core, Queue::restore
 pub(crate) fn a_restored_key_keeps_its_level(script: &mut Script) {
-    let at = |key, millis, priority| Left {
-        priority,
-        ..left(key, millis, 0)
-    };
+    let at = |key, millis, priority| left_over(key, ms(millis), 0, priority);
     restore(script, at(1, 0, 0), Added::Ready);
     restore(script, at(2, 5, 1), Added::Delayed);
     script.advance(5);
     script.get(2);
     restore(script, at(1, 0, 1), Added::Raised);
-    let unknown = at(2, 0, script.subject.levels());
+    let unknown = at(2, 0, script.subject.abilities().levels);
     let refused = script.subject.restore(unknown);
     assert_eq!(refused, Err(Rejected::UnknownPriority(unknown)));
 }

@@ -2,7 +2,7 @@ use requeue_core::{Added, Drained};
 
 use super::Script;
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Configuration, Rate, Subject};
+use crate::subject::{Configuration, Operate, Rate};
 
 /// A queue of which one key is handed out every 10 ms, after a burst of two.
 pub(super) fn paced() -> Configuration {
@@ -17,6 +17,9 @@ pub(super) fn paced() -> Configuration {
     setup
 }
 
+/// Keys wait for tokens in their order, and an add that coalesces takes none.
+///
+/// Source: requeue-core, Policy::run_rate
 pub(crate) fn a_token_is_taken_when_a_key_is_handed_out(script: &mut Script) {
     script.renew(&paced());
     for key in [1, 2, 3] {
@@ -46,6 +49,9 @@ pub(crate) fn a_token_is_taken_when_a_key_is_handed_out(script: &mut Script) {
     script.nothing_to_get();
 }
 
+/// After shutdown keys are handed out at the same rate; leftovers take no token.
+///
+/// Source: requeue-core, Policy::run_rate
 pub(crate) fn a_queue_that_is_shut_down_keeps_its_rate(script: &mut Script) {
     script.renew(&paced());
     for key in [1, 2, 3, 4] {

@@ -2,29 +2,43 @@ use requeue_core::Action;
 
 use super::calls::{add, advance, get, start};
 use super::run_rate::paced;
-use crate::histories::{CallScript, Step};
+use crate::histories::{CallScript, Operation, Run};
 use crate::subject::Call;
 
+/// While getters sleep, each key is handed out when there is a token for it.
+///
+/// Source: requeue-core, Policy::run_rate
 pub(crate) fn a_getter_that_sleeps_is_the_timer_of_a_token() -> CallScript {
-    let mut steps = vec![get(), get(), get(), get(), Step::Settle];
+    let mut steps = vec![get(), get(), get(), get(), Operation::Settle];
     steps.extend((1..=4).map(add));
-    steps.push(Step::Settle);
+    steps.push(Operation::Settle);
     for _ in 0..2 {
-        steps.extend([advance(9), Step::Settle, advance(1), Step::Settle]);
+        steps.extend([advance(9), Operation::Settle, advance(1), Operation::Settle]);
     }
     CallScript::on(paced(), steps)
 }
 
+/// After shutdown getters wait for the tokens of the last keys, and are then closed.
+///
+/// Source: requeue-core, Policy::run_rate
 pub(crate) fn after_shutdown_getters_wait_for_tokens_and_then_end() -> CallScript {
-    let mut steps: Vec<Step> = (1..=4).map(add).collect();
-    steps.extend([get(), get(), get(), get(), get(), Step::Settle]);
-    steps.extend([Step::BeginDrain, start(Call::Drain), Step::Settle]);
-    steps.extend([advance(10), Step::Settle, advance(10), Step::Settle]);
-    steps.extend([0; 4].map(|pick| Step::Complete(pick, Action::Success)));
-    steps.push(Step::Settle);
+    let mut steps: Vec<Operation> = (1..=4).map(add).collect();
+    steps.extend([get(), get(), get(), get(), get(), Operation::Settle]);
+    steps.extend([Operation::BeginDrain, start(Call::Drain), Operation::Settle]);
+    steps.extend([
+        advance(10),
+        Operation::Settle,
+        advance(10),
+        Operation::Settle,
+    ]);
+    steps.extend([0; 4].map(|pick| Operation::Complete(Run::Pick(pick), Action::Success)));
+    steps.push(Operation::Settle);
     CallScript::on(paced(), steps)
 }
 
+/// A call with a time limit gives up before there is a token for a ready key.
+///
+/// Source: requeue-core, Policy::run_rate
 pub(crate) fn a_call_with_a_time_limit_gives_up_before_its_token() -> CallScript {
     let steps = [
         add(1),
@@ -34,11 +48,11 @@ pub(crate) fn a_call_with_a_time_limit_gives_up_before_its_token() -> CallScript
         get(),
         start(Call::GetTimeout(super::ms(5))),
         get(),
-        Step::Settle,
+        Operation::Settle,
         advance(5),
-        Step::Settle,
+        Operation::Settle,
         advance(5),
-        Step::Settle,
+        Operation::Settle,
     ];
     CallScript::on(paced(), steps)
 }

@@ -1,8 +1,11 @@
 use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
-use crate::subject::Subject;
+use crate::subject::Operate;
 
+/// After shutdown keys that are ready are handed out, and then no more.
+///
+/// Source: client-go queue.go, Get
 pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
@@ -17,6 +20,9 @@ pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     assert_eq!(script.subject.stats().total, 0);
 }
 
+/// A key that is dirty when the queue shuts down is handed out once more.
+///
+/// Source: client-go queue.go, Done
 pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -29,6 +35,9 @@ pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
     script.closed();
 }
 
+/// After shutdown no delay ends.
+///
+/// Source: client-go delaying_queue.go, waitingLoop: stopCh
 pub(crate) fn a_delayed_key_does_not_become_ready_after_shutdown(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);

@@ -1,11 +1,11 @@
-use requeue_core::{Added, Stats};
+use requeue_core::{Added, KeyState, Stats};
 
 use super::{Script, ms};
-use crate::subject::{Key, Known, Subject};
+use crate::subject::{Key, Operate, Subject};
 
 /// Takes a snapshot, and compares it with the state of each key.
 #[track_caller]
-fn snapshot(script: &mut Script, keys: &[Key]) -> Vec<Known> {
+fn snapshot(script: &mut Script, keys: &[Key]) -> Vec<KeyState> {
     let snapshot = script.subject.snapshot();
     script.subject.assert_valid();
     let seen: Vec<Key> = snapshot.iter().map(|(key, _)| *key).collect();
@@ -17,7 +17,7 @@ fn snapshot(script: &mut Script, keys: &[Key]) -> Vec<Known> {
 }
 
 /// Key 1 is active and dirty, key 2 ready and delayed, key 3 backs off, and key 4 has failed.
-fn one_of_each(script: &mut Script) -> Vec<Known> {
+fn one_of_each(script: &mut Script) -> Vec<KeyState> {
     script.add(1, Added::Ready);
     script.get(1);
     script.add(1, Added::Dirty);
@@ -29,6 +29,9 @@ fn one_of_each(script: &mut Script) -> Vec<Known> {
     snapshot(script, &[1, 2, 3, 4])
 }
 
+/// A snapshot shows each key that the queue holds once, as its state is.
+///
+/// Source: requeue-core, Queue::snapshot_some
 pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
     snapshot(script, &[]);
     let known = one_of_each(script);
@@ -46,9 +49,12 @@ pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
     snapshot(script, &[1, 3, 4]);
 }
 
+/// The counts of a queue are of one moment, and each key is counted in its states.
+///
+/// Source: requeue-core, Queue::stats
 pub(crate) fn the_counts_are_those_of_the_snapshot(script: &mut Script) {
     let known = one_of_each(script);
-    let count = |is: fn(&Known) -> bool| known.iter().filter(|known| is(known)).count();
+    let count = |is: fn(&KeyState) -> bool| known.iter().filter(|known| is(known)).count();
     let mut expected = Stats::default();
     expected.total = 4;
     expected.ready = count(|known| known.ready);
@@ -70,6 +76,9 @@ pub(crate) fn the_counts_are_those_of_the_snapshot(script: &mut Script) {
     assert_eq!(script.subject.stats(), expected);
 }
 
+/// A key whose deadline has passed is ready in a snapshot, and is handed out.
+///
+/// Source: requeue-core, Queue::snapshot_some; docs/design.md, Due keys
 pub(crate) fn a_key_that_is_due_is_seen_ready(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     assert!(!snapshot(script, &[1])[0].ready);

@@ -1,8 +1,11 @@
 use requeue_core::{Added, Instant};
 
 use super::{Script, ms};
-use crate::subject::Subject;
+use crate::subject::Operate;
 
+/// Of keys with equal deadlines the one whose deadline was set first leaves first.
+///
+/// Source: docs/design.md, equal_deadlines_leave_in_insertion_order
 pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set(script: &mut Script) {
     script.add_after(2, 10, Added::Delayed);
     script.advance(5);
@@ -19,6 +22,9 @@ pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set(script: 
     }
 }
 
+/// A deadline that moves forward counts as set then.
+///
+/// Source: docs/design.md, equal_deadlines_leave_in_insertion_order
 pub(crate) fn a_deadline_that_moves_is_set_again(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);

@@ -3,156 +3,202 @@ use std::time::Duration;
 use requeue_core::Action;
 
 use super::calls::{add, add_after, advance, cancel, drain, get, shut_down, start};
-use crate::histories::{CallScript, Step};
+use crate::histories::{CallScript, Operation};
 use crate::subject::Call;
 
+/// While a call sleeps, a key that becomes ready wakes one.
+///
+/// Source: client-go queue.go, Add: cond.Signal; docs/design.md, Wake needed and W1
 pub(crate) fn a_ready_key_wakes_a_getter() -> CallScript {
-    CallScript::new([get(), Step::Settle, add(1), Step::Settle])
+    CallScript::new([get(), Operation::Settle, add(1), Operation::Settle])
 }
 
+/// One wake is under way at a time: a call that leaves with a key wakes the next.
+///
+/// Source: docs/design.md, One wake in flight, Wake needed
 pub(crate) fn a_getter_that_is_served_wakes_the_next() -> CallScript {
-    let together = Step::AddMany(vec![1, 2]);
-    CallScript::new([get(), get(), get(), Step::Settle, together, Step::Settle])
+    let together = Operation::AddMany(vec![1, 2]);
+    CallScript::new([
+        get(),
+        get(),
+        get(),
+        Operation::Settle,
+        together,
+        Operation::Settle,
+    ])
 }
 
+/// As many keys as become ready reach as many of those who sleep.
+///
+/// Source: client-go queue.go, Add: cond.Signal; docs/design.md, Wake needed
 pub(crate) fn each_of_several_keys_reaches_a_sleeper() -> CallScript {
     let adds = [add(1), add(2), add(3)];
-    let calls = [get(), get(), get(), Step::Settle];
-    CallScript::new(calls.into_iter().chain(adds).chain([Step::Settle]))
+    let calls = [get(), get(), get(), Operation::Settle];
+    CallScript::new(calls.into_iter().chain(adds).chain([Operation::Settle]))
 }
 
+/// A call that is woken for a key that another took waits again and is woken again.
+///
+/// Source: docs/design.md, One wake in flight
 pub(crate) fn a_wake_for_a_key_that_is_gone_is_not_missed_later() -> CallScript {
     CallScript::new([
         get(),
         get(),
         add(1),
-        Step::TryGet,
+        Operation::TryGet,
         add(2),
-        Step::Settle,
-        Step::DoneKey(1),
+        Operation::Settle,
+        Operation::DoneKey(1),
         add(1),
-        Step::Settle,
+        Operation::Settle,
     ])
 }
 
+/// A key that was added while active wakes a sleeper when that run is over.
+///
+/// Source: client-go queue.go, Done: cond.Signal
 pub(crate) fn a_key_that_comes_back_wakes_a_getter() -> CallScript {
     CallScript::new([
         add(1),
-        Step::TryGet,
+        Operation::TryGet,
         add(1),
         get(),
-        Step::Settle,
-        Step::DoneKey(1),
-        Step::Settle,
+        Operation::Settle,
+        Operation::DoneKey(1),
+        Operation::Settle,
     ])
 }
 
+/// In a drain a call waits for a key that is dirty, and so the drain ends.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn a_dirty_key_reaches_a_getter_while_the_queue_drains() -> CallScript {
     CallScript::new([
         add(1),
-        Step::TryGet,
+        Operation::TryGet,
         add(1),
         get(),
         get(),
-        Step::Settle,
+        Operation::Settle,
         drain(),
-        Step::Settle,
-        Step::DoneKey(1),
-        Step::Settle,
-        Step::DoneKey(1),
-        Step::Settle,
+        Operation::Settle,
+        Operation::DoneKey(1),
+        Operation::Settle,
+        Operation::DoneKey(1),
+        Operation::Settle,
     ])
 }
 
+/// In a drain a call ends when no key is ready and none can become so.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn getters_end_when_the_last_dirty_key_is_cancelled() -> CallScript {
     CallScript::new([
         add(1),
-        Step::TryGet,
+        Operation::TryGet,
         add(1),
         drain(),
         get(),
         get(),
-        Step::Settle,
-        Step::CancelKey(1),
-        Step::Settle,
+        Operation::Settle,
+        Operation::CancelKey(1),
+        Operation::Settle,
     ])
 }
 
+/// A call that waits for a dirty key ends when a shutdown interrupts the drain.
+///
+/// Source: docs/design.md, Differences from client-go
 pub(crate) fn a_drain_that_is_interrupted_sends_getters_home() -> CallScript {
     CallScript::new([
         add(1),
-        Step::TryGet,
+        Operation::TryGet,
         add(1),
         drain(),
         get(),
         get(),
-        Step::Settle,
+        Operation::Settle,
         shut_down(),
-        Step::Settle,
+        Operation::Settle,
     ])
 }
 
+/// A worker that completes a key and waits for the next is woken like any other.
+///
+/// Source: client-go queue.go, Done and Get
 pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> CallScript {
     let next = start(Call::Next(Action::Success));
     CallScript::new([
         add(1),
         next.clone(),
-        Step::Settle,
+        Operation::Settle,
         add(2),
         add(1),
-        Step::Settle,
+        Operation::Settle,
         next,
     ])
 }
 
+/// A shutdown wakes all who sleep, and each learns that the queue is closed.
+///
+/// Source: client-go queue.go, ShutDown: cond.Broadcast
 pub(crate) fn shutting_down_wakes_every_call() -> CallScript {
     let limited = start(Call::GetTimeout(Duration::from_millis(9)));
     CallScript::new([
         get(),
         limited,
         get(),
-        Step::Settle,
+        Operation::Settle,
         shut_down(),
-        Step::Settle,
+        Operation::Settle,
     ])
 }
 
+/// After shutdown those who wait take what is ready before they are closed.
+///
+/// Source: client-go queue.go, Get
 pub(crate) fn what_is_ready_is_handed_out_before_calls_end() -> CallScript {
     CallScript::new([
         get(),
         get(),
-        Step::Settle,
+        Operation::Settle,
         add(1),
         shut_down(),
-        Step::Settle,
+        Operation::Settle,
     ])
 }
 
+/// A call that looks without having been woken loses no later wake.
+///
+/// Source: Rust's Future::poll: only the last waker is to be woken
 pub(crate) fn a_getter_polled_without_a_wake_keeps_waiting() -> CallScript {
-    let (polled, polled_too) = (Step::Nudge(0), Step::Nudge(1));
-    let calls = [get(), get(), polled, polled_too, Step::Settle];
+    let (polled, polled_too) = (Operation::Nudge(0), Operation::Nudge(1));
+    let calls = [get(), get(), polled, polled_too, Operation::Settle];
     let later = [
         add_after(1, 5),
-        Step::Settle,
-        Step::Nudge(0),
+        Operation::Settle,
+        Operation::Nudge(0),
         advance(5),
-        Step::Settle,
+        Operation::Settle,
     ];
     CallScript::new(
         calls
             .into_iter()
             .chain(later)
-            .chain([Step::Nudge(0), add(1)]),
+            .chain([Operation::Nudge(0), add(1)]),
     )
 }
 
+/// A call that finds no place to wait is refused, and those who wait are served.
+///
+/// Source: docs/design.md, Waiting
 pub(crate) fn a_call_that_finds_no_place_harms_no_other() -> CallScript {
     // More than a table of wakers is likely to hold.
     let calls = std::iter::repeat_with(get).take(12);
     let served = [
-        Step::Settle,
+        Operation::Settle,
         add(1),
-        Step::Settle,
+        Operation::Settle,
         add_after(1, 1),
         advance(1),
     ];

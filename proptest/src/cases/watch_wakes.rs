@@ -1,128 +1,152 @@
 use requeue_core::Action;
 
 use super::calls::{add, add_after, advance, shut_down, start};
-use crate::histories::{CallScript, Step};
+use crate::histories::{CallScript, Operation, Run};
 use crate::subject::Call;
 
 /// Key 1 is active, and `call` waits.
-fn active(call: Call) -> [Step; 4] {
-    [add(1), Step::TryGet, start(call), Step::Settle]
+fn active(call: Call) -> [Operation; 4] {
+    [add(1), Operation::TryGet, start(call), Operation::Settle]
 }
 
-fn script<const N: usize>(call: Call, steps: [Step; N]) -> CallScript {
+fn script<const N: usize>(call: Call, steps: [Operation; N]) -> CallScript {
     CallScript::new(active(call).into_iter().chain(steps))
 }
 
+/// Every call that waits until the queue is idle is woken when the last run ends.
+///
+/// Source: requeue-core, Queue::poll_idle
 pub(crate) fn the_end_of_the_last_run_wakes_every_waiter() -> CallScript {
     script(
         Call::WaitIdle,
         [
             start(Call::WaitIdle),
             add(2),
-            Step::DoneKey(1),
-            Step::Settle,
-            Step::TryGet,
-            Step::DoneKey(2),
-            Step::Settle,
+            Operation::DoneKey(1),
+            Operation::Settle,
+            Operation::TryGet,
+            Operation::DoneKey(2),
+            Operation::Settle,
         ],
     )
 }
 
+/// A delayed key leaves a queue idle; it is settled once nothing is delayed either.
+///
+/// Source: requeue-core, Queue::poll_settled
 pub(crate) fn delayed_keys_are_waited_for_until_they_are_settled() -> CallScript {
     script(
         Call::WaitSettled,
         [
             start(Call::WaitIdle),
-            Step::Complete(0, Action::RequeueAfter(super::ms(10))),
-            Step::Settle,
+            Operation::Complete(Run::Pick(0), Action::RequeueAfter(super::ms(10))),
+            Operation::Settle,
             advance(10),
-            Step::TryGet,
-            Step::DoneKey(1),
-            Step::Settle,
+            Operation::TryGet,
+            Operation::DoneKey(1),
+            Operation::Settle,
             add_after(1, 10),
             start(Call::WaitSettled),
-            Step::CancelDelay(1),
-            Step::Settle,
+            Operation::CancelDelay(1),
+            Operation::Settle,
         ],
     )
 }
 
+/// A paused queue with a ready key is not idle until the key is cancelled or runs.
+///
+/// Source: requeue-core, Queue::is_idle
 pub(crate) fn a_ready_key_keeps_a_paused_queue_from_being_idle() -> CallScript {
     CallScript::new([
         add(1),
-        Step::Pause,
+        Operation::Pause,
         start(Call::WaitIdle),
-        Step::Settle,
-        Step::CancelKey(1),
-        Step::Settle,
+        Operation::Settle,
+        Operation::CancelKey(1),
+        Operation::Settle,
     ])
 }
 
+/// A call that waits until the queue is idle is woken after shutdown, too.
+///
+/// Source: requeue-core, Queue::poll_idle
 pub(crate) fn a_queue_may_be_waited_for_after_shutdown() -> CallScript {
     script(
         Call::WaitIdle,
         [
             shut_down(),
-            Step::Settle,
+            Operation::Settle,
             start(Call::WaitIdle),
-            Step::DoneKey(1),
-            Step::Settle,
+            Operation::DoneKey(1),
+            Operation::Settle,
         ],
     )
 }
 
+/// A wait for the work of a key ends with the run that does it, and not before.
+///
+/// Source: Linux workqueue, flush_work; requeue-core, Queue::begin_flush
 pub(crate) fn a_key_is_waited_for_until_its_run_has_ended() -> CallScript {
     CallScript::new([
         start(Call::Flush(1)),
         add(1),
         add(2),
         start(Call::Flush(1)),
-        Step::TryGet,
-        Step::TryGet,
+        Operation::TryGet,
+        Operation::TryGet,
         start(Call::Flush(1)),
-        Step::DoneKey(2),
-        Step::Settle,
-        Step::DoneKey(1),
-        Step::Settle,
+        Operation::DoneKey(2),
+        Operation::Settle,
+        Operation::DoneKey(1),
+        Operation::Settle,
     ])
 }
 
+/// A wait for the work of a dirty key ends with the run after the present one.
+///
+/// Source: Linux workqueue, flush_work; requeue-core, Queue::begin_flush
 pub(crate) fn a_dirty_key_is_waited_for_until_it_has_run_once_more() -> CallScript {
     CallScript::new([
         add(1),
-        Step::TryGet,
+        Operation::TryGet,
         add(1),
         start(Call::Flush(1)),
-        Step::DoneKey(1),
-        Step::Settle,
-        Step::TryGet,
-        Step::Settle,
-        Step::DoneKey(1),
-        Step::Settle,
+        Operation::DoneKey(1),
+        Operation::Settle,
+        Operation::TryGet,
+        Operation::Settle,
+        Operation::DoneKey(1),
+        Operation::Settle,
     ])
 }
 
+/// A wait for the work of a key ends when the key is cancelled before it runs.
+///
+/// Source: requeue-core, Queue::begin_flush
 pub(crate) fn work_that_is_taken_back_is_waited_for_no_longer() -> CallScript {
     CallScript::new([
         add(1),
         start(Call::Flush(1)),
-        Step::Settle,
-        Step::CancelKey(1),
-        Step::Settle,
+        Operation::Settle,
+        Operation::CancelKey(1),
+        Operation::Settle,
     ])
 }
 
+/// A cancel that waits ends with the present run, whatever is added meanwhile.
+///
+/// Source: Linux workqueue, cancel_work_sync; requeue-core, Session::cancel
 pub(crate) fn a_cancelled_key_is_waited_for_until_its_run_has_ended() -> CallScript {
     script(
         Call::CancelAndWait(1),
         [
             add(1),
-            Step::Settle,
-            Step::DoneKey(1),
-            Step::Settle,
+            Operation::Settle,
+            Operation::DoneKey(1),
+            Operation::Settle,
             start(Call::CancelAndWait(1)),
             start(Call::CancelAndWait(1)),
-            Step::Settle,
+            Operation::Settle,
         ],
     )
 }

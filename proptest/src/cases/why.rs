@@ -3,7 +3,7 @@ use requeue_core::{Action, AddOptions, Added, Finished, Merge, Why};
 use super::run_rate::paced;
 use super::{Script, ms, setup};
 use crate::limiter::FloatBits;
-use crate::subject::{Cap, GroupOrder, Key, Rate, Subject};
+use crate::subject::{Cap, GroupOrder, Key, Operate, Rate, Subject};
 
 #[track_caller]
 fn why(script: &mut Script, key: Key, expected: Why) {
@@ -19,6 +19,9 @@ fn runs(script: &mut Script, key: Key, expected: bool) {
     assert!(is_so, "key {key}: {why:?}");
 }
 
+/// A key that does not run is idle or ready, and one that runs says since when.
+///
+/// Source: requeue-core, Queue::why
 pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
     why(script, 1, Why::Idle);
     script.add(1, Added::Ready);
@@ -41,6 +44,9 @@ pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
     why(script, 2, Why::Idle);
 }
 
+/// A key backs off until another call sets its deadline, whatever its failures.
+///
+/// Source: requeue-core, Queue::why
 pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -93,6 +99,9 @@ pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
     why(script, 1, Why::Delayed { until });
 }
 
+/// A delayed key says whether a hold or a burst of debounced adds delays it.
+///
+/// Source: requeue-core, Queue::why
 pub(crate) fn a_hold_and_a_burst_differ_from_a_delay(script: &mut Script) {
     let mut holding = setup();
     holding.policy.cool_down_ns = 5_000_000;
@@ -129,6 +138,9 @@ pub(crate) fn a_hold_and_a_burst_differ_from_a_delay(script: &mut Script) {
     why(script, 1, Why::Delayed { until });
 }
 
+/// A ready key names the pause of the queue, and else the time of the next token.
+///
+/// Source: requeue-core, Queue::why
 pub(crate) fn a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token(script: &mut Script) {
     script.renew(&paced());
     let until = script.subject.now() + ms(10);
@@ -148,6 +160,9 @@ pub(crate) fn a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token(script: &
     script.get(3);
 }
 
+/// A ready key names the pause, the limit or the next token of its group.
+///
+/// Source: requeue-core, Queue::why
 pub(crate) fn a_ready_key_waits_for_its_group(script: &mut Script) {
     let cap = |max_active, rate| Cap {
         max_active,
@@ -189,6 +204,9 @@ pub(crate) fn a_ready_key_waits_for_its_group(script: &mut Script) {
     script.get(3);
 }
 
+/// After shutdown a key that is neither ready nor active says that it will not run.
+///
+/// Source: requeue-core, Queue::why
 pub(crate) fn after_shutdown_only_what_is_ready_or_active_still_runs(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

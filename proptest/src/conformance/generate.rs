@@ -95,7 +95,7 @@ macro_rules! __tests {
 macro_rules! __groups {
     (($subject:ty)
         $($group:ident {
-            $($name:ident: $keys:literal $($need:ident)?, $rule:literal, $source:literal;)+
+            $($name:ident: $keys:literal $($need:ident)?;)+
         })+
     ) => {
         $(
@@ -103,7 +103,6 @@ macro_rules! __groups {
                 #[allow(unused_imports, reason = "the subject may be named in full")]
                 use super::*;
                 $(
-                    #[doc = $rule]
                     #[test]
                     fn $name() {
                         $crate::conformance::hold::<$subject>(

@@ -7,7 +7,8 @@ use requeue_core::Action;
 use super::Failure;
 use super::judge::{Fault, For, Outstanding, Verdict};
 use super::pair::Pair;
-use crate::subject::{Answer, Call, CallId, Subject};
+use crate::operation::Operate;
+use crate::subject::{Call, CallId, Returned, Subject};
 
 impl Pair {
     pub(super) fn start(&mut self, call: Call) -> Result<(), Failure> {
@@ -72,10 +73,7 @@ impl Pair {
 
     /// The model's part of a call that takes a key, completes it and waits for the next.
     fn complete_first(&mut self, action: Action) {
-        if let Some(handed) = self.model.try_get() {
-            // The run has just begun.
-            self.model.finish(handed.ticket, action);
-        }
+        let _ = self.model.work_unseen(action);
     }
 
     pub(super) fn next_unrun(&mut self, action: Action) {
@@ -168,9 +166,9 @@ impl Pair {
     /// What was expected has come about.
     fn commit(&mut self, what: &str, verdict: Verdict) {
         self.model = verdict.model;
-        for (id, ticket) in verdict.handed {
-            if let Some(Answer::Work(handed)) = self.answers.remove(&id) {
-                self.tickets.push((handed.ticket, ticket));
+        for id in verdict.handed {
+            if let Some(Returned::Work(handed)) = self.answers.remove(&id) {
+                self.tickets.push(handed.ticket);
             }
             self.calls.retain(|call| call.id != id);
         }

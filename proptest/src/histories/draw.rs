@@ -8,7 +8,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, RngAlgorithm, TestError, TestRng, TestRunner};
 
 use super::simpler::{with_plain_adds, without_needless};
-use super::{Crowd, Failure, Looks, PATIENCE, Step, check_within, draw_calls, draw_operations};
+use super::{
+    Crowd, Failure, Looks, Operation, PATIENCE, check_within, draw_calls, draw_operations,
+};
 use crate::combinations::Combination;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::watched;
@@ -42,9 +44,9 @@ pub fn run_combined(
             Draw::Operations(crowd) => draw_operations::operations(crowd).boxed(),
             Draw::Calls => draw_calls::histories_in(unit).boxed(),
         };
-        let uses = combination.uses;
+        let of = combination.clone();
         let steps = steps.prop_map(move |mut steps| {
-            steps.retain(|step| uses.allow(step));
+            steps.retain(|step| of.allows(step));
             steps
         });
         let drawn = (Just(combination.configuration.clone()), steps).boxed();
@@ -62,7 +64,7 @@ pub fn run_combined(
 }
 
 /// A queue, and how it was used.
-type History = (Configuration, Vec<Step>);
+type History = (Configuration, Vec<Operation>);
 
 /// The patience with threads while a failure is made shorter: if this is too short, a step is kept
 /// that is not needed.
@@ -112,7 +114,7 @@ pub(crate) fn run_on(new: NewSubject, draw: Draw, regressions: &'static str) -> 
 /// Looks for a history of calls that fails, among `drawn`, or among those that [`run`] draws; they
 /// are the same each time. Makes it as short as it gets. This is for tests of tests: that a fault
 /// is found, and what is reported of it.
-pub fn find<S: Subject + 'static>(drawn: Option<BoxedStrategy<Vec<Step>>>) -> Option<Failure> {
+pub fn find<S: Subject + 'static>(drawn: Option<BoxedStrategy<Vec<Operation>>>) -> Option<Failure> {
     let (any, search) = Draw::Calls.search(boxed::<S>, None);
     let drawn = drawn.map_or(any, |steps| (Just(draw_calls::setup()), steps).boxed());
     let found = search.shortest(&drawn, &[Looks::Never]);
@@ -195,7 +197,7 @@ impl Search {
     #[expect(clippy::panic, reason = "this is how a test fails")]
     fn shortest(&self, drawn: &BoxedStrategy<History>, looks: &[Looks]) -> Option<Shortest> {
         let patience = Cell::new(PATIENCE);
-        let fails = |setup: &Configuration, steps: &[Step]| {
+        let fails = |setup: &Configuration, steps: &[Operation]| {
             let check =
                 |looks: &Looks| check_within(self.new, setup, steps, *looks, patience.get());
             let failure = looks.iter().find_map(|looks| check(looks).err())?;
@@ -209,7 +211,7 @@ impl Search {
                 .get()
                 .is_some_and(|since| since.elapsed() > self.shorter_for)
         };
-        let fails_in_time = |setup: &Configuration, steps: &[Step]| {
+        let fails_in_time = |setup: &Configuration, steps: &[Operation]| {
             let failure = (!is_over()).then(|| fails(setup, steps)).flatten()?;
             since.set(since.get().or_else(|| Some(Instant::now())));
             Some(failure)
@@ -257,7 +259,7 @@ fn shorter(
     runner: &mut TestRunner,
     drawn: &BoxedStrategy<History>,
     mut shortest: History,
-    fails: &dyn Fn(&Configuration, &[Step]) -> Option<Failure>,
+    fails: &dyn Fn(&Configuration, &[Operation]) -> Option<Failure>,
 ) -> History {
     for _ in 0..SHORTER_MAX {
         let Ok(tree) = drawn.new_tree(runner) else {

@@ -6,8 +6,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::{MERGES, Step};
+use super::{MERGES, Operation};
 use crate::limiter::{FloatBits, LimiterSpec};
+use crate::operation::{Run, left_over};
 use crate::subject::{Call, Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
 
 /// Draws histories of a queue with a few keys for which several calls wait, and which may be shut
@@ -15,13 +16,13 @@ use crate::subject::{Call, Cap, Configuration, GroupOrder, Key, Left, PolicySpec
 ///
 /// Each history is made of some kinds of steps, and not of others: a wake that is lost shows best
 /// where little else happens.
-pub fn calls() -> impl Strategy<Value = Vec<Step>> {
+pub fn calls() -> impl Strategy<Value = Vec<Operation>> {
     histories_in(MILLISECOND)
 }
 
 /// The same with time in whole units, of which failed keys wait one, two, and so on. It is one that
 /// no timer rounds, or the shortest that the queue's timers can tell apart.
-pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Configuration, Vec<Step>)> {
+pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Configuration, Vec<Operation>)> {
     let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
     let drawn = (unit, 0..4u8);
     drawn
@@ -29,7 +30,7 @@ pub(super) fn calls_of(grain: Duration) -> BoxedStrategy<(Configuration, Vec<Ste
         .boxed()
 }
 
-pub(super) fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn histories_in(unit: Duration) -> impl Strategy<Value = Vec<Operation>> {
     let step = any::<[u8; 3]>;
     let drawn = (any::<u64>(), vec(step(), 0..40), vec(step(), 0..10));
     drawn.prop_map(move |(kinds, busy, late)| {
@@ -77,77 +78,84 @@ fn setup_in(unit: Duration) -> Configuration {
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// How often a kind of step comes, and how it is made of two bytes and the unit of time.
-type Kind = (u8, fn(u8, u8, Duration) -> Step);
+type Kind = (u8, fn(u8, u8, Duration) -> Operation);
 
 /// The first [`ALWAYS`] are in every history. A failure shrinks towards the first: new kinds go
 /// last, or histories that fail become longer.
 const BUSY: [Kind; 44] = [
-    (8, |_, _, _| Step::Settle),
-    (6, |_, _, _| Step::Start(Call::Get)),
-    (6, |a, _, _| Step::Add(key(a))),
-    (8, |a, b, u| Step::AddAfter(key(a), delay(b, u))),
-    (4, |a, _, _| Step::Cancel(a)),
-    (6, |_, _, _| Step::AdvanceToDeadline),
-    (4, |a, _, u| Step::Advance(units(a % 8, u))),
-    (4, |_, b, u| Step::Start(Call::GetTimeout(delay(b, u)))),
-    (6, |a, b, u| Step::Complete(a, action(b, u))),
-    (3, |_, b, u| Step::Start(Call::Next(action(b, u)))),
-    (2, |_, b, u| Step::NextUnrun(action(b, u))),
-    (2, |a, _, _| Step::Nudge(a)),
-    (3, |a, _, _| Step::AddRateLimited(key(a))),
-    (2, |a, b, _| Step::AddMany(vec![key(a), key(b)])),
-    (3, |a, b, u| Step::AddWith(key(a), options(a, b, u))),
-    (2, |_, _, _| Step::TryGet),
-    (1, |a, _, _| Step::Done(a)),
-    (2, |a, _, _| Step::DoneKey(key(a))),
-    (2, |a, _, _| Step::CancelKey(key(a))),
-    (1, |a, _, _| Step::CancelDelay(key(a))),
-    (2, |a, _, _| Step::Expedite(key(a))),
-    (1, |_, _, _| Step::ExpediteAll),
-    (1, |a, _, _| Step::RetainBelow(key(a))),
-    (2, |_, _, _| Step::PanicAtWork),
+    (8, |_, _, _| Operation::Settle),
+    (6, |_, _, _| Operation::Start(Call::Get)),
+    (6, |a, _, _| Operation::Add(key(a))),
+    (8, |a, b, u| Operation::AddAfter(key(a), delay(b, u))),
+    (4, |a, _, _| Operation::Cancel(a)),
+    (6, |_, _, _| Operation::AdvanceToDeadline),
+    (4, |a, _, u| Operation::Advance(units(a % 8, u))),
+    (4, |_, b, u| Operation::Start(Call::GetTimeout(delay(b, u)))),
+    (6, |a, b, u| Operation::Complete(Run::Pick(a), action(b, u))),
+    (3, |_, b, u| Operation::Start(Call::Next(action(b, u)))),
+    (2, |_, b, u| Operation::NextUnrun(action(b, u))),
+    (2, |a, _, _| Operation::Nudge(a)),
+    (3, |a, _, _| Operation::AddRateLimited(key(a))),
+    (2, |a, b, _| Operation::AddMany(vec![key(a), key(b)])),
+    (3, |a, b, u| Operation::AddWith(key(a), options(a, b, u))),
+    (2, |_, _, _| Operation::TryGet),
+    (1, |a, _, _| Operation::Done(Run::Pick(a))),
+    (2, |a, _, _| Operation::DoneKey(key(a))),
+    (2, |a, _, _| Operation::CancelKey(key(a))),
+    (1, |a, _, _| Operation::CancelDelay(key(a))),
+    (2, |a, _, _| Operation::Expedite(key(a))),
+    (1, |_, _, _| Operation::ExpediteAll),
+    (1, |a, _, _| Operation::RetainBelow(key(a))),
+    (2, |_, _, _| Operation::PanicAtWork),
     (2, |a, b, u| {
-        Step::AddDebounced(key(a), delay(b, u), units(a % 16, u))
+        Operation::AddDebounced(key(a), delay(b, u), units(a % 16, u))
     }),
-    (2, |_, _, _| Step::Pause),
-    (3, |_, _, _| Step::Unpause),
-    (2, |_, _, _| Step::Start(Call::WaitIdle)),
-    (2, |_, _, _| Step::Start(Call::WaitSettled)),
-    (3, |a, _, _| Step::Start(Call::Flush(key(a)))),
-    (2, |a, _, _| Step::Start(Call::CancelAndWait(key(a)))),
+    (2, |_, _, _| Operation::Pause),
+    (3, |_, _, _| Operation::Unpause),
+    (2, |_, _, _| Operation::Start(Call::WaitIdle)),
+    (2, |_, _, _| Operation::Start(Call::WaitSettled)),
+    (3, |a, _, _| Operation::Start(Call::Flush(key(a)))),
+    (2, |a, _, _| Operation::Start(Call::CancelAndWait(key(a)))),
     // Keys that are added by no other step.
-    (6, |a, _, _| Step::Start(Call::AddWait(key(a) + 4))),
-    (1, |_, _, _| Step::Snapshot),
-    (2, |a, b, u| Step::Restore(left(a, b, u))),
-    (2, |a, b, u| Step::Order(GroupOrder::LimitAll(cap(a, b, u)))),
+    (6, |a, _, _| Operation::Start(Call::AddWait(key(a) + 4))),
+    (1, |_, _, _| Operation::Snapshot),
+    (2, |a, b, u| Operation::Restore(left(a, b, u))),
     (2, |a, b, u| {
-        Step::Order(GroupOrder::Limit(a % 3, Some(cap(b, a, u))))
+        Operation::Order(GroupOrder::LimitAll(cap(a, b, u)))
     }),
-    (2, |a, b, _| Step::Order(pause(a, b % 3))),
     (2, |a, b, u| {
-        Step::AgeAfter((a % 4 > 0).then_some(delay(b, u)))
+        Operation::Order(GroupOrder::Limit(a % 3, Some(cap(b, a, u))))
     }),
-    (2, |a, _, _| Step::LimitKeys(room(a))),
-    (2, |a, _, _| Step::Why(key(a))),
-    (3, |a, b, u| Step::Suspend(key(a), delay(b, u))),
-    (3, |a, _, _| Step::Resume(key(a))),
-    (2, |a, b, u| Step::AddDisplacing(key(a), options(a, b, u))),
-    (2, |a, _, u| Step::SetPolicy(policy(a, u))),
+    (2, |a, b, _| Operation::Order(pause(a, b % 3))),
+    (2, |a, b, u| {
+        Operation::AgeAfter((a % 4 > 0).then_some(delay(b, u)))
+    }),
+    (2, |a, _, _| Operation::LimitKeys(room(a))),
+    (2, |a, _, _| Operation::Why(key(a))),
+    (3, |a, b, u| Operation::Suspend(key(a), delay(b, u))),
+    (3, |a, _, _| Operation::Resume(key(a))),
+    (2, |a, b, u| {
+        Operation::AddDisplacing(key(a), options(a, b, u))
+    }),
+    (2, |a, _, u| Operation::SetPolicy(policy(a, u))),
 ];
 const ALWAYS: usize = 2;
 
 const CLOSING: [Kind; 6] = [
-    (3, |_, _, _| Step::Start(Call::Drain)),
-    (2, |_, b, u| Step::Start(Call::DrainTimeout(delay(b, u)))),
-    (1, |_, _, _| Step::ShutDown),
-    (1, |a, _, _| Step::CancelKey(key(a))),
-    (1, |_, _, _| Step::TakeReady),
-    (1, |_, _, _| Step::TakeDelayed),
+    (3, |_, _, _| Operation::Start(Call::Drain)),
+    (2, |_, b, u| {
+        Operation::Start(Call::DrainTimeout(delay(b, u)))
+    }),
+    (1, |_, _, _| Operation::ShutDown),
+    (1, |a, _, _| Operation::CancelKey(key(a))),
+    (1, |_, _, _| Operation::TakeReady),
+    (1, |_, _, _| Operation::TakeDelayed),
 ];
 
-/// No more than two keys, or two in each unit of time.
+/// No more than two keys, or one in each unit of time, after two at once: whole units, which the
+/// clocks of all runtimes show.
 fn cap(a: u8, b: u8, unit: Duration) -> Cap {
-    let per_second = FloatBits(2.0 / unit.as_secs_f64());
+    let per_second = FloatBits(1.0 / unit.as_secs_f64());
     Cap {
         max_active: (a % 3 < 2).then_some(usize::from(a / 3 % 3)),
         weight: u16::from(b % 3),
@@ -188,7 +196,7 @@ fn pause(a: u8, group: u8) -> GroupOrder {
 }
 
 /// A step of one of the kinds whose bits are set.
-fn pick(kinds: &[Kind], chosen: u64, [what, a, b]: [u8; 3], unit: Duration) -> Step {
+fn pick(kinds: &[Kind], chosen: u64, [what, a, b]: [u8; 3], unit: Duration) -> Operation {
     let is_chosen = |index: usize| index < ALWAYS || chosen & (1 << index) != 0;
     let chosen = || {
         let kinds = kinds.iter().enumerate();
@@ -204,7 +212,7 @@ fn pick(kinds: &[Kind], chosen: u64, [what, a, b]: [u8; 3], unit: Duration) -> S
             None => return step(a, b, unit),
         }
     }
-    Step::Settle
+    Operation::Settle
 }
 
 fn key(byte: u8) -> Key {
@@ -237,12 +245,8 @@ fn options(byte: u8, after: u8, unit: Duration) -> AddOptions {
 
 /// A ready or delayed key with a few failures.
 fn left(byte: u8, after: u8, unit: Duration) -> Left {
-    Left {
-        key: key(byte),
-        left: delay(after, unit),
-        failures: u32::from(byte / 4 % 4),
-        priority: byte / 128,
-    }
+    let failures = u32::from(byte / 4 % 4);
+    left_over(key(byte), delay(after, unit), failures, byte / 128)
 }
 
 fn action(byte: u8, unit: Duration) -> Action {

@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::{MERGES, Step};
+use super::{MERGES, Operation};
 use crate::limiter::{FloatBits, LimiterSpec};
+use crate::operation::{Run, Sleeper, left_over};
 use crate::subject::{Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
 
 /// How many keys there are.
@@ -90,7 +91,7 @@ fn delays_and_policies() -> Vec<(LimiterSpec, PolicySpec)> {
 }
 
 /// Draws histories of a busy queue, which may be shut down towards the end.
-pub fn operations(crowd: Crowd) -> impl Strategy<Value = Vec<Step>> {
+pub fn operations(crowd: Crowd) -> impl Strategy<Value = Vec<Operation>> {
     // A crowd forms where keys come faster than they go.
     let (keys, length, adds) = match crowd {
         Crowd::Few => (6, 60, 10),
@@ -104,7 +105,7 @@ pub fn operations(crowd: Crowd) -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Boxed, since the name of its type would fill pages of a backtrace.
-fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
+fn busy(keys: Key, adds: u32) -> BoxedStrategy<Operation> {
     prop_oneof![
         adds => adding(keys),
         10 => getting(),
@@ -115,26 +116,26 @@ fn busy(keys: Key, adds: u32) -> BoxedStrategy<Step> {
     .boxed()
 }
 
-fn controlling(keys: Key) -> impl Strategy<Value = Step> {
+fn controlling(keys: Key) -> impl Strategy<Value = Operation> {
     let key = || 1..=keys;
     prop_oneof![
-        8 => key().prop_map(Step::CancelKey),
-        3 => key().prop_map(Step::CancelDelay),
-        3 => key().prop_map(Step::Expedite),
-        1 => Just(Step::ExpediteAll),
-        1 => (0..=keys).prop_map(Step::RetainBelow),
-        1 => Just(Step::Snapshot),
-        4 => key().prop_map(Step::Why),
-        1 => Just(Step::Pause),
-        2 => Just(Step::Unpause),
-        5 => (key(), delay()).prop_map(|(key, timeout)| Step::Suspend(key, timeout)),
-        5 => key().prop_map(Step::Resume),
-        4 => order().prop_map(Step::Order),
-        2 => proptest::option::of(delay()).prop_map(Step::AgeAfter),
-        2 => select(vec![0, 1, 2, 3, 5, 20, usize::MAX]).prop_map(Step::LimitKeys),
-        1 => select(vec![0, 1, 2, usize::MAX]).prop_map(Step::LimitFailureRecords),
-        1 => (1..4u8).prop_map(Step::LimitDueKeys),
-        2 => select(delays_and_policies()).prop_map(|(_, policy)| Step::SetPolicy(policy)),
+        8 => key().prop_map(Operation::CancelKey),
+        3 => key().prop_map(Operation::CancelDelay),
+        3 => key().prop_map(Operation::Expedite),
+        1 => Just(Operation::ExpediteAll),
+        1 => (0..=keys).prop_map(Operation::RetainBelow),
+        1 => Just(Operation::Snapshot),
+        4 => key().prop_map(Operation::Why),
+        1 => Just(Operation::Pause),
+        2 => Just(Operation::Unpause),
+        5 => (key(), delay()).prop_map(|(key, timeout)| Operation::Suspend(key, timeout)),
+        5 => key().prop_map(Operation::Resume),
+        4 => order().prop_map(Operation::Order),
+        2 => proptest::option::of(delay()).prop_map(Operation::AgeAfter),
+        2 => select(vec![0, 1, 2, 3, 5, 20, usize::MAX]).prop_map(Operation::LimitKeys),
+        1 => select(vec![0, 1, 2, usize::MAX]).prop_map(Operation::LimitFailureRecords),
+        1 => (1..4u8).prop_map(Operation::LimitDueKeys),
+        2 => select(delays_and_policies()).prop_map(|(_, policy)| Operation::SetPolicy(policy)),
     ]
 }
 
@@ -173,31 +174,26 @@ fn cap() -> impl Strategy<Value = Cap> {
     })
 }
 
-fn adding(keys: Key) -> impl Strategy<Value = Step> {
+fn adding(keys: Key) -> impl Strategy<Value = Operation> {
     let key = || 1..=keys;
     prop_oneof![
-        5 => key().prop_map(Step::Add),
-        5 => (key(), delay()).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
-        2 => (key(), instant()).prop_map(|(key, due)| Step::AddAt(key, due)),
-        4 => key().prop_map(Step::AddRateLimited),
-        4 => (key(), options()).prop_map(|(key, options)| Step::AddWith(key, options)),
-        1 => vec(key(), 0..5).prop_map(Step::AddMany),
-        1 => key().prop_map(Step::Forget),
+        5 => key().prop_map(Operation::Add),
+        5 => (key(), delay()).prop_map(|(key, delay)| Operation::AddAfter(key, delay)),
+        2 => (key(), instant()).prop_map(|(key, due)| Operation::AddAt(key, due)),
+        4 => key().prop_map(Operation::AddRateLimited),
+        4 => (key(), options()).prop_map(|(key, options)| Operation::AddWith(key, options)),
+        1 => vec(key(), 0..5).prop_map(Operation::AddMany),
+        1 => key().prop_map(Operation::Forget),
         3 => (key(), delay(), delay())
-            .prop_map(|(key, quiet, max)| Step::AddDebounced(key, quiet, max)),
-        1 => left(keys).prop_map(Step::Restore),
-        3 => (key(), options()).prop_map(|(key, options)| Step::AddDisplacing(key, options)),
+            .prop_map(|(key, quiet, max)| Operation::AddDebounced(key, quiet, max)),
+        1 => left(keys).prop_map(Operation::Restore),
+        3 => (key(), options()).prop_map(|(key, options)| Operation::AddDisplacing(key, options)),
     ]
 }
 
 fn left(keys: Key) -> impl Strategy<Value = Left> {
     let drawn = (1..=keys, delay(), 0..4u32, 0..3u8);
-    drawn.prop_map(|(key, left, failures, priority)| Left {
-        key,
-        left,
-        failures,
-        priority,
-    })
+    drawn.prop_map(|(key, left, failures, priority)| left_over(key, left, failures, priority))
 }
 
 /// Levels that most queues under test have, and one that none has.
@@ -218,42 +214,43 @@ fn options() -> impl Strategy<Value = AddOptions> {
     )
 }
 
-fn getting() -> impl Strategy<Value = Step> {
+fn getting() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        4 => Just(Step::TryGet),
-        4 => Just(Step::Get),
-        1 => (0..4usize).prop_map(Step::GetMany),
-        3 => any::<u8>().prop_map(Step::LookAgain),
-        1 => any::<u8>().prop_map(Step::Leave),
+        4 => Just(Operation::TryGet),
+        4 => Just(Operation::Get(Sleeper::New)),
+        1 => (0..4usize).prop_map(|max| Operation::GetMany(max, Sleeper::New)),
+        3 => any::<u8>().prop_map(Operation::LookAgain),
+        1 => any::<u8>().prop_map(|pick| Operation::Leave(Sleeper::Pick(pick))),
     ]
 }
 
-fn completing(keys: Key) -> impl Strategy<Value = Step> {
-    let picks = vec(any::<u8>(), 0..4);
+fn completing(keys: Key) -> impl Strategy<Value = Operation> {
+    let run = || any::<u8>().prop_map(Run::Pick);
+    let picks = vec(run(), 0..4);
     prop_oneof![
-        2 => (1..=keys).prop_map(Step::DoneKey),
-        2 => any::<u8>().prop_map(Step::Done),
-        4 => (any::<u8>(), action()).prop_map(|(pick, how)| Step::Complete(pick, how)),
-        1 => (picks, action()).prop_map(|(picks, how)| Step::CompleteMany(picks, how)),
-        2 => (any::<u8>(), action()).prop_map(|(pick, how)| Step::Next(pick, how)),
-        1 => Just(Step::PanicAtWork),
+        2 => (1..=keys).prop_map(Operation::DoneKey),
+        2 => run().prop_map(Operation::Done),
+        4 => (run(), action()).prop_map(|(run, how)| Operation::Complete(run, how)),
+        1 => (picks, action()).prop_map(|(runs, how)| Operation::CompleteMany(runs, how)),
+        2 => (run(), action()).prop_map(|(run, how)| Operation::Next(run, how, Sleeper::New)),
+        1 => Just(Operation::PanicAtWork),
     ]
 }
 
-fn passing() -> impl Strategy<Value = Step> {
+fn passing() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        4 => delay().prop_map(Step::Advance),
-        2 => Just(Step::AdvanceToDeadline),
-        1 => Just(Step::ReportRunning),
+        4 => delay().prop_map(Operation::Advance),
+        2 => Just(Operation::AdvanceToDeadline),
+        1 => Just(Operation::ReportRunning),
     ]
 }
 
-fn closing() -> impl Strategy<Value = Step> {
+fn closing() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        1 => Just(Step::ShutDown),
-        1 => Just(Step::BeginDrain),
-        2 => Just(Step::TakeDelayed),
-        4 => Just(Step::TakeReady),
+        1 => Just(Operation::ShutDown),
+        1 => Just(Operation::BeginDrain),
+        2 => Just(Operation::TakeDelayed),
+        4 => Just(Operation::TakeReady),
         1 => controlling(6),
     ]
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use requeue_core::Instant;
 
 use super::pair::Pair;
-use super::{Failure, Looks, PATIENCE, Step};
+use super::{Failure, Looks, Operation, PATIENCE};
 use crate::Fingerprint;
 use crate::caught::guarded;
-use crate::subject::{Configuration, Key, NewSubject, Subject, Ticket, boxed};
+use crate::operation::{Key, Operate};
+use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::{begins, restarts};
 
 /// Which histories are explored.
@@ -18,7 +19,7 @@ use crate::watched::{begins, restarts};
 pub struct Scope {
     /// The steps that each history is made of, at most 256, and the same for every key: of
     /// histories that differ in the names of keys alone only one is tried.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Operation>,
     /// How many steps the longest history has.
     pub depth: usize,
     /// Without bounds every history is tried. With bounds a history is continued only if it leads
@@ -82,10 +83,10 @@ impl fmt::Display for Explored {
 /// ```
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Fixed;
-/// use requeue_proptest::histories::{Bounds, Scope, Step, explore};
+/// use requeue_proptest::histories::{Bounds, Scope, Operation, explore};
 /// use requeue_proptest::subject::{Direct, Configuration};
 ///
-/// let steps = vec![Step::Add(1), Step::TryGet, Step::DoneKey(1)];
+/// let steps = vec![Operation::Add(1), Operation::TryGet, Operation::DoneKey(1)];
 /// let bounds = Some(Bounds { failures: 0, tickets: 1, sleepers: 0, drains: 0 });
 /// let scope = Scope { steps, depth: usize::MAX, bounds };
 /// let explored = explore::<Direct<Plain, Fixed<1>>>(&Configuration::exponential(), &scope)?;
@@ -153,7 +154,12 @@ impl Scope {
         history: &[u8],
     ) -> Result<Option<State>, Failure> {
         let steps = history.iter().map(|step| &self.steps[usize::from(*step)]);
-        let keys = self.steps.iter().map(Step::highest_key).max().unwrap_or(0);
+        let keys = self
+            .steps
+            .iter()
+            .map(Operation::highest_key)
+            .max()
+            .unwrap_or(0);
         let mut pair = Pair::new(new(setup), setup, keys, PATIENCE);
         restarts();
         let mut state = None;
@@ -194,10 +200,8 @@ impl State {
         let now = pair.model.now();
         let left = |due: Option<Instant>| due.map(|due| due.saturating_since(now));
         let stats = pair.subject.stats();
-        let tickets = pair.tickets.iter().filter_map(|(_, ticket)| match ticket {
-            Ticket::Numbered(run) => Some((run.key, pair.model.key_of(*run).is_some())),
-            Ticket::Core(_) => None,
-        });
+        let is_current = |run| pair.model.key_of(run).is_some();
+        let tickets = pair.tickets.iter().map(|run| (run.key, is_current(*run)));
         let sleepers = pair.sleepers.iter();
         Self {
             tickets: tickets.collect(),

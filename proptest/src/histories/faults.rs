@@ -2,7 +2,8 @@
 
 use super::judge::{End, Fault, Outstanding};
 use super::pair::Pair;
-use crate::subject::{Answer, CallId, Handed, Subject};
+use crate::operation::{Handed, Operate};
+use crate::subject::{CallId, Returned};
 
 impl Pair {
     /// A key is ready, and a getter that should have got it has not.
@@ -25,8 +26,8 @@ impl Pair {
     /// A call has a key that it should not have.
     pub(super) fn unexpected_key(&self, id: CallId, got: &Handed) -> Fault {
         let key = got.key;
-        let has_it_too = |(other, answer): (&CallId, &Answer)| match answer {
-            Answer::Work(handed) if handed.key == key && *other != id => Some(*other),
+        let has_it_too = |(other, answer): (&CallId, &Returned<Handed>)| match answer {
+            Returned::Work(handed) if handed.key == key && *other != id => Some(*other),
             _ => None,
         };
         let known = self.model.clone().state(key);
@@ -42,7 +43,11 @@ impl Pair {
     }
 
     /// A call has not ended as it should have, or has ended.
-    pub(super) fn wrong_end(id: CallId, expected: Option<End>, answer: Option<&Answer>) -> Fault {
+    pub(super) fn wrong_end(
+        id: CallId,
+        expected: Option<End>,
+        answer: Option<&Returned<Handed>>,
+    ) -> Fault {
         let wrong = match (expected, answer) {
             (Some(end), None) => {
                 format!("call #{id} should have ended: {end:?}, {STILL_WAITING}")

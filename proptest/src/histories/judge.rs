@@ -1,10 +1,11 @@
 //! Which calls have to have answered, and what.
 
-use requeue_core::{Added, Drained, Instant, Rejected};
+use requeue_core::{Added, Drained, Instant, KeyState, Rejected};
 
 use super::pair::Pair;
 use crate::Model;
-use crate::subject::{Answer, CallId, Drain, Handed, Key, Known, Subject, Ticket};
+use crate::operation::{Drain, Handed, Key, Operate};
+use crate::subject::{CallId, Returned, Subject};
 
 /// A call that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub(super) enum For {
         /// The model's number of the wait.
         flush: usize,
         /// What the key was, if it was cancelled.
-        cancelled: Option<Option<Known>>,
+        cancelled: Option<Option<KeyState>>,
     },
     Room {
         key: Key,
@@ -43,8 +44,8 @@ pub(super) enum For {
 pub(super) struct Verdict {
     /// The model once those have looked who had to.
     pub(super) model: Model,
-    /// Who has got a key, and what that is for the model.
-    pub(super) handed: Vec<(CallId, Ticket)>,
+    /// Who has got a key.
+    pub(super) handed: Vec<CallId>,
     /// Who has ended without.
     pub(super) ended: Vec<CallId>,
     /// What each of them has answered.
@@ -69,7 +70,7 @@ pub(super) enum End {
     LateOrRefused,
     Drained(Drained),
     Done,
-    Cancelled(Option<Known>),
+    Cancelled(Option<KeyState>),
     Added(Result<Added, Rejected<Key>>),
     Refused,
 }
@@ -106,7 +107,7 @@ impl Pair {
         verdict: &mut Verdict,
     ) -> Result<Vec<Outstanding>, Fault> {
         let served = self.served_at_least(&getters, &verdict.model);
-        let has_key = |call: &&Outstanding| matches!(self.answer_of(call), Some(Answer::Work(_)));
+        let has_key = |call: &&Outstanding| matches!(self.answer_of(call), Some(Returned::Work(_)));
         let served = served.max(getters.iter().filter(has_key).count());
         let model = &mut verdict.model;
         let mut expected: Vec<Handed> = Vec::new();
@@ -118,7 +119,7 @@ impl Pair {
         }
         let mut empty_handed = Vec::new();
         for call in getters {
-            let Some(Answer::Work(got)) = self.answers.get(&call.id) else {
+            let Some(Returned::Work(got)) = self.answers.get(&call.id) else {
                 empty_handed.push(call);
                 continue;
             };
@@ -129,7 +130,7 @@ impl Pair {
                 return Err(self.unexpected_key(call.id, got));
             };
             let handed = expected.remove(index);
-            verdict.handed.push((call.id, handed.ticket));
+            verdict.handed.push(call.id);
             verdict
                 .answered
                 .push((call.id, format!("key {}", handed.key)));
@@ -144,13 +145,14 @@ impl Pair {
     /// served who wait for room. One whose time has come may have looked before them, and has
     /// missed what they add.
     fn served_at_least(&self, getters: &[Outstanding], model: &Model) -> usize {
-        let is_late = |call: &&Outstanding| matches!(self.answer_of(call), Some(Answer::TimedOut));
+        let is_late =
+            |call: &&Outstanding| matches!(self.answer_of(call), Some(Returned::TimedOut));
         let patient = getters.len() - getters.iter().filter(is_late).count();
         let there_before = handed_out(self.model.clone(), getters.len());
         handed_out(model.clone(), patient).max(there_before)
     }
 
-    fn answer_of(&self, call: &Outstanding) -> Option<&Answer> {
+    fn answer_of(&self, call: &Outstanding) -> Option<&Returned<Handed>> {
         self.answers.get(&call.id)
     }
 
@@ -164,7 +166,7 @@ impl Pair {
             return Err(Self::wrong_end(call.id, expected, answer));
         }
         let what = match answer {
-            Some(Answer::Drained(drained)) => format!("the drain is {drained:?}"),
+            Some(Returned::Drained(drained)) => format!("the drain is {drained:?}"),
             Some(answer) => format!("{answer:?}"),
             None => return Ok(()),
         };
@@ -239,17 +241,17 @@ fn handed_out(mut model: Model, calls: usize) -> usize {
     (0..calls).map_while(|_| model.try_get()).count()
 }
 
-fn agree(expected: Option<End>, answer: Option<&Answer>) -> bool {
+fn agree(expected: Option<End>, answer: Option<&Returned<Handed>>) -> bool {
     match (expected, answer) {
         (None, None)
-        | (Some(End::TimedOut | End::TimedOutOrClosed), Some(Answer::TimedOut))
-        | (Some(End::Closed | End::TimedOutOrClosed), Some(Answer::Closed))
-        | (Some(End::LateOrRefused), Some(Answer::Drained(Drained::Pending)))
-        | (Some(End::Refused | End::LateOrRefused), Some(Answer::Refused)) => true,
-        (Some(End::Drained(expected)), Some(Answer::Drained(drained))) => expected == *drained,
-        (Some(End::Done), Some(Answer::Done)) => true,
-        (Some(End::Cancelled(expected)), Some(Answer::Cancelled(was))) => expected == *was,
-        (Some(End::Added(expected)), Some(Answer::Added(added))) => expected == *added,
+        | (Some(End::TimedOut | End::TimedOutOrClosed), Some(Returned::TimedOut))
+        | (Some(End::Closed | End::TimedOutOrClosed), Some(Returned::Closed))
+        | (Some(End::LateOrRefused), Some(Returned::Drained(Drained::Pending)))
+        | (Some(End::Refused | End::LateOrRefused), Some(Returned::Refused)) => true,
+        (Some(End::Drained(expected)), Some(Returned::Drained(drained))) => expected == *drained,
+        (Some(End::Done), Some(Returned::Done)) => true,
+        (Some(End::Cancelled(expected)), Some(Returned::Cancelled(was))) => expected == *was,
+        (Some(End::Added(expected)), Some(Returned::Added(added))) => expected == *added,
         _ => false,
     }
 }

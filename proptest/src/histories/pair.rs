@@ -4,23 +4,25 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Wake};
-use requeue_core::{Instant, Why};
+use requeue_core::binding::Wake;
+use requeue_core::{Instant, KeyState, Why};
 
 use super::judge::{For, Outstanding};
-use super::{Failure, Looks, Step};
+use super::{Failure, Looks};
+use crate::operation::{Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
 use crate::subject::{
-    Abilities, Answer, CallId, Configuration, Drain, GroupOrder, Key, Known, PolicySpec, Subject,
-    Ticket, group_of,
+    Abilities, CallId, Configuration, GroupOrder, PolicySpec, Returned, Subject, group_of,
 };
 use crate::{Model, Rules};
 
 pub(super) struct Pair {
     pub(super) subject: Box<dyn Subject>,
     pub(super) model: Model,
-    /// Runs that are under way, each as the queue and as the model know it.
-    pub(super) tickets: Vec<(Ticket, Ticket)>,
-    pub(super) sleepers: Vec<Sleeper>,
+    /// Runs that are under way.
+    pub(super) tickets: Vec<Ticket>,
+    pub(super) sleepers: Vec<Asleep>,
+    /// Numbers the sleepers.
+    pub(super) last_sleeper: u32,
     /// Waits for the drain, each as the queue and as the model know it.
     pub(super) drains: Vec<(Drain, Drain)>,
     /// Keys are `1..=keys`.
@@ -30,7 +32,7 @@ pub(super) struct Pair {
     /// Calls that have begun and not ended, in the order in which they began.
     pub(super) calls: Vec<Outstanding>,
     /// What calls have answered that were not expected to yet.
-    pub(super) answers: BTreeMap<CallId, Answer>,
+    pub(super) answers: BTreeMap<CallId, Returned<Handed>>,
     /// Numbers the calls.
     pub(super) last: CallId,
     pub(super) abilities: Abilities,
@@ -40,8 +42,8 @@ pub(super) struct Pair {
 }
 
 /// A call that waits.
-pub(super) struct Sleeper {
-    pub(super) getter: Getter,
+pub(super) struct Asleep {
+    pub(super) number: u32,
     /// When it comes back by itself.
     pub(super) until: Option<Instant>,
     /// How many keys it waits for, if it would take several.
@@ -55,7 +57,7 @@ pub(super) type Check = Result<(), String>;
 
 impl Pair {
     pub(super) fn new(
-        subject: Box<dyn Subject>,
+        mut subject: Box<dyn Subject>,
         setup: &Configuration,
         keys: Key,
         patience: Duration,
@@ -69,17 +71,16 @@ impl Pair {
             setup.policy = PolicySpec::default();
         }
         let mut model = Model::new(Rules::Requeue, &setup, capacity)
-            .with_levels(subject.levels())
-            .with_groups(subject.groups())
+            .with_levels(abilities.levels)
+            .with_groups(abilities.groups)
             .with_suspensions(abilities.suspends)
             .with_backlog(abilities.due_keys_max);
-        let mut subject = subject;
-        if let Some(cap) = setup.groups.filter(|_| subject.groups()) {
+        if let Some(cap) = setup.groups.filter(|_| abilities.groups) {
             let order = GroupOrder::LimitAll(cap);
             subject.order(&order);
             model.order(&order);
         }
-        if subject.ages() {
+        if abilities.ages {
             subject.age_after(setup.age_limit);
             model.age_after(setup.age_limit);
         }
@@ -87,6 +88,7 @@ impl Pair {
             model,
             tickets: Vec::new(),
             sleepers: Vec::new(),
+            last_sleeper: 0,
             drains: Vec::new(),
             keys,
             woken: false,
@@ -101,13 +103,13 @@ impl Pair {
     }
 
     /// Does a step to both, and compares.
-    pub(super) fn step(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
+    pub(super) fn step(&mut self, step: &Operation, looks: Looks) -> Result<(), Failure> {
         match step {
-            Step::Start(call) => return self.start(*call),
-            Step::Nudge(pick) => return self.nudge(*pick),
-            Step::Settle => return self.settle("all settles"),
-            Step::NextUnrun(action) => self.next_unrun(*action),
-            Step::Cancel(pick) => self.cancel(*pick),
+            Operation::Start(call) => return self.start(*call),
+            Operation::Nudge(pick) => return self.nudge(*pick),
+            Operation::Settle => return self.settle("all settles"),
+            Operation::NextUnrun(action) => self.next_unrun(*action),
+            Operation::Cancel(pick) => self.cancel(*pick),
             _ => self.compare(step, looks)?,
         }
         if self.abilities.runs_by_itself && self.last > 0 {
@@ -118,8 +120,9 @@ impl Pair {
 
     /// Everything settles and is looked at, and everyone is sent home.
     pub(super) fn conclude(&mut self, looks: Looks) -> Result<(), Failure> {
-        while let Some(mut sleeper) = self.sleepers.pop() {
-            self.subject.leave(&mut sleeper.getter);
+        while let Some(asleep) = self.sleepers.pop() {
+            let leave = Operation::Leave(Sleeper::Of(asleep.number));
+            let _ = self.subject.apply(&leave);
         }
         self.subject.assert_valid();
         self.settle("in the end all settles")?;
@@ -128,14 +131,14 @@ impl Pair {
             self.look_in_the_end()?;
             self.see_reasons_hold()?;
         }
-        self.compare(&Step::ShutDown, Looks::Never)?;
+        self.compare(&Operation::ShutDown, Looks::Never)?;
         self.settle("in the end all settles")?;
         // Keys may still be handed out at a rate.
         self.see_deadlines_come()
     }
 
     /// A step that does not wait.
-    pub(super) fn compare(&mut self, step: &Step, looks: Looks) -> Result<(), Failure> {
+    pub(super) fn compare(&mut self, step: &Operation, looks: Looks) -> Result<(), Failure> {
         let drains = self.pending_drains();
         match self.apply(step) {
             Ok(Some(outcome)) => self.timeline.push(format!("{step:?}: {outcome}")),
@@ -166,7 +169,7 @@ impl Pair {
             if due.is_none() || due == passed {
                 break;
             }
-            self.compare(&Step::AdvanceToDeadline, Looks::Never)?;
+            self.compare(&Operation::AdvanceToDeadline, Looks::Never)?;
             self.settle("in the end all settles")?;
             passed = due;
         }
@@ -194,7 +197,7 @@ impl Pair {
 
     /// What went wrong, and which keys are active that should not be.
     pub(super) fn failure_of_runs(&mut self, mut wrong: String) -> Failure {
-        let is_active = |known: Option<Known>| known.is_some_and(|known| known.active);
+        let is_active = |known: Option<KeyState>| known.is_some_and(|known| known.active);
         let mut model = self.model.clone();
         for key in 1..=self.keys {
             if is_active(self.subject.state(key)) && !is_active(model.state(key)) {
@@ -224,7 +227,7 @@ impl Pair {
             let contains = (key, subject.contains(key));
             same("contains", contains, (key, model.contains(key)))?;
             let why = (key, subject.why(key));
-            same("why", why, (key, see_as(subject, model.why(key))))?;
+            same("why", why, (key, see_as(&mut **subject, model.why(key))))?;
             let failures = (key, subject.failures(key));
             same("failures", failures, (key, model.failures(key)))?;
             let group = group_of(&key);
@@ -259,7 +262,7 @@ impl Pair {
 }
 
 /// What the model says, as a queue without metrics says it, which keeps no times.
-pub(super) fn see_as(subject: &mut Box<dyn Subject>, why: Why) -> Why {
+pub(super) fn see_as(subject: &mut dyn Subject, why: Why) -> Why {
     match why {
         Why::Running { again, .. } if subject.figures().is_none() => {
             let since = None;

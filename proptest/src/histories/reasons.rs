@@ -6,8 +6,9 @@ use std::time::Duration;
 use requeue_core::{Instant, Why};
 
 use super::pair::{Pair, same, see_as};
-use super::{Failure, Looks, Step};
-use crate::subject::{Key, Subject};
+use super::{Failure, Looks, Operation};
+use crate::operation::{Key, Operate};
+use crate::subject::Subject;
 
 /// How many times of keys are seen to come.
 const TIMES_MAX: usize = 3;
@@ -29,17 +30,17 @@ impl Pair {
                 return Ok(());
             };
             let (most, step) = self.time_before(until);
-            self.compare(&Step::Advance(most), Looks::Never)?;
+            self.compare(&Operation::Advance(most), Looks::Never)?;
             let now = self.reasons()?;
             self.expect(are_same(&now, &before), || {
                 format!("a reason changes before {until}: {before:?}")
             })?;
-            self.compare(&Step::TryGet, Looks::Never)?;
+            self.compare(&Operation::TryGet, Looks::Never)?;
             let now = self.reasons()?;
             self.expect(are_same(&now, &before), || {
                 format!("a key is handed out before {until}: {before:?}")
             })?;
-            self.compare(&Step::Advance(step), Looks::Never)?;
+            self.compare(&Operation::Advance(step), Looks::Never)?;
             let after = self.reasons()?;
             for ((key, before), (_, after)) in before.iter().zip(after) {
                 let is_over = before.until() != Some(until) || *before != after;
@@ -53,7 +54,7 @@ impl Pair {
     fn take_what_is_ready(&mut self) -> Result<(), Failure> {
         let before = self.reasons()?;
         for _ in &before {
-            self.compare(&Step::TryGet, Looks::Never)?;
+            self.compare(&Operation::TryGet, Looks::Never)?;
         }
         let after = self.reasons()?;
         for ((key, before), (_, after)) in before.iter().zip(after) {
@@ -81,7 +82,7 @@ impl Pair {
         for key in 1..=self.keys {
             let expected = self.model.why(key);
             let why = (key, self.subject.why(key));
-            let expected = (key, see_as(&mut self.subject, expected));
+            let expected = (key, see_as(&mut *self.subject, expected));
             same("why", why, expected).map_err(|wrong| self.failure(wrong))?;
             reasons.push(why);
         }

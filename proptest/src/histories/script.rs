@@ -3,23 +3,24 @@
 use std::time::Duration;
 
 use super::draw_calls::setup;
-use super::{Looks, Step, check_within};
+use super::{Looks, Operation, check_within};
+use crate::operation::Operate;
 use crate::subject::{Call, CallId, Configuration, NewSubject, Subject};
 
 /// A history of calls that is a case of the suite, on a queue whose failed keys wait 1 ms, 2 ms and
 /// so on.
 pub(crate) struct CallScript {
     setup: Configuration,
-    steps: Vec<Step>,
+    steps: Vec<Operation>,
 }
 
 impl CallScript {
-    pub(crate) fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn new(steps: impl IntoIterator<Item = Operation>) -> Self {
         Self::on(setup(), steps)
     }
 
     /// The same on another queue.
-    pub(crate) fn on(setup: Configuration, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub(crate) fn on(setup: Configuration, steps: impl IntoIterator<Item = Operation>) -> Self {
         Self {
             setup,
             steps: steps.into_iter().collect(),
@@ -42,21 +43,23 @@ impl CallScript {
 /// Why a script cannot be played: what the queue lacks.
 pub(crate) fn skipped(script: &CallScript, new: NewSubject) -> Option<String> {
     let abilities = new(&setup()).abilities();
-    let any = |asks: fn(&Step) -> bool| script.steps.iter().any(asks);
-    if !abilities.cancels && any(|step| matches!(step, Step::Cancel(_) | Step::NextUnrun(_))) {
+    let any = |asks: fn(&Operation) -> bool| script.steps.iter().any(asks);
+    if !abilities.cancels
+        && any(|step| matches!(step, Operation::Cancel(_) | Operation::NextUnrun(_)))
+    {
         return Some(String::from("its calls cannot be cancelled"));
     }
-    if abilities.runs_by_itself && any(|step| matches!(step, Step::Nudge(_))) {
+    if abilities.runs_by_itself && any(|step| matches!(step, Operation::Nudge(_))) {
         return Some(String::from("its calls run by themselves"));
     }
     if !starts(new, Call::Get) {
         return Some(String::from("the queue has no calls that wait"));
     }
     script.steps.iter().find_map(|step| match step {
-        Step::Start(call) if !starts(new, *call) => {
+        Operation::Start(call) if !starts(new, *call) => {
             Some(format!("the queue has no call {}", call.name()))
         }
-        Step::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => {
+        Operation::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => {
             Some(String::from("the binding does not override next_unrun"))
         }
         _ => None,

@@ -3,9 +3,10 @@
 use requeue_core::Drained;
 use requeue_core::binding::Wake;
 
-use super::Step;
-use super::pair::{Check, Pair, Sleeper};
-use crate::subject::{Drain, Subject};
+use super::Operation;
+use super::pair::{Asleep, Check, Pair};
+use crate::operation::{Drain, Operate};
+use crate::subject::Subject;
 
 impl Pair {
     pub(super) fn pending_drains(&mut self) -> usize {
@@ -20,13 +21,13 @@ impl Pair {
     }
 
     /// Every getter that has to be woken has been.
-    pub(super) fn check_wakes(&mut self, op: &Step, pending_drains: usize) -> Check {
+    pub(super) fn check_wakes(&mut self, op: &Operation, pending_drains: usize) -> Check {
         let Some(wake) = self.subject.wakes() else {
             return Ok(());
         };
         self.woken |= wake != Wake::NONE;
         let waits = !self.sleepers.is_empty() || pending_drains > 0;
-        let closes = matches!(op, Step::ShutDown | Step::BeginDrain);
+        let closes = matches!(op, Operation::ShutDown | Operation::BeginDrain);
         if wake == Wake::ONE && self.sleepers.is_empty() {
             return Err(String::from("a call is woken, but none sleeps"));
         }
@@ -52,7 +53,7 @@ impl Pair {
             return Err(String::from("the queue is closed, and a call still sleeps"));
         }
         let a_getter_comes = |by| {
-            let comes = |sleeper: &Sleeper| sleeper.until.is_some_and(|until| until <= by);
+            let comes = |sleeper: &Asleep| sleeper.until.is_some_and(|until| until <= by);
             self.sleepers.iter().any(comes)
         };
         let asleep = self.sleepers.len();

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use requeue_core::limiter::RateLimiter;
-use requeue_core::{Added, Instant, Merge, Rejected};
+use requeue_core::{Added, Instant, KeyState, Merge, Rejected};
 
 use super::{Model, is_after, remove};
-use crate::subject::{Key, Known, Left};
+use crate::subject::{Key, Left};
 
 impl Model {
     /// The key leaves the queue, the dirty set and the waiting entries. Its failures stay.
-    pub(super) fn take_back(&mut self, key: Key) -> Option<Known> {
+    pub(super) fn take_back(&mut self, key: Key) -> Option<KeyState> {
         self.arrive_at(key);
         let was = self.know(key).filter(|_| self.has_work(key))?;
         self.drop_work(key);

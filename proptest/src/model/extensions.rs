@@ -5,16 +5,16 @@ use std::time::Duration;
 use requeue_core::{Action, AddOptions, Finished, Rejected};
 
 use super::{Model, Rules, Waiting, remove};
-use crate::subject::{Displaced, Key, Left, NumberedRun};
+use crate::subject::{Displaced, Key, Left, Ticket, left_over};
 
 impl Model {
-    pub(super) fn is_current(&self, ticket: NumberedRun) -> bool {
+    pub(super) fn is_current(&self, ticket: Ticket) -> bool {
         self.processing.contains(&ticket.key) && self.last_run.contains(&(ticket.key, ticket.run))
     }
 
     /// Done, and what a caller of client-go would write around it. A key that wants to come back
     /// after shutdown is kept among the waiting, unless it will be worked on in any case.
-    pub(super) fn complete_run(&mut self, ticket: NumberedRun, action: Action) -> Finished {
+    pub(super) fn complete_run(&mut self, ticket: Ticket, action: Action) -> Finished {
         if !self.is_current(ticket) {
             return Finished::Stale;
         }
@@ -101,12 +101,7 @@ impl Model {
         } else {
             due.saturating_since(self.now)
         };
-        Some(Left {
-            key,
-            left,
-            failures,
-            priority: level,
-        })
+        Some(left_over(key, left, failures, level))
     }
 
     pub(super) fn pop_ready(&mut self) -> Option<Left> {
@@ -160,11 +155,6 @@ impl Model {
         self.cancel_suspension(key);
         self.stop_waiting(key);
         self.settle();
-        Left {
-            key,
-            left: Duration::ZERO,
-            failures,
-            priority,
-        }
+        left_over(key, Duration::ZERO, failures, priority)
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use requeue_core::Instant;
 
 use super::{Drains, Memory, Model};
-use crate::subject::{Key, NumberedRun};
+use crate::subject::{Key, Ticket};
 
 /// What of a [`Model`] a later call can still tell.
 ///
@@ -128,7 +128,6 @@ impl Model {
             paused,
             closed_at: _,
             drains,
-            runs: _,
             flushes: _,
             last_run: _,
             entries: _,
@@ -180,7 +179,7 @@ impl Model {
     }
 
     /// Returns the key of a run; `None` if the run is over.
-    pub fn key_of(&self, ticket: NumberedRun) -> Option<Key> {
+    pub fn key_of(&self, ticket: Ticket) -> Option<Key> {
         self.is_current(ticket).then_some(ticket.key)
     }
 }
@@ -191,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::Rules;
-    use crate::subject::{Configuration, Subject};
+    use crate::subject::{Configuration, Operate, Subject};
 
     #[test]
     fn what_was_due_at_shutdown_differs_from_what_was_not() {

@@ -5,7 +5,6 @@
 use requeue_core::Instant;
 
 use super::Model;
-use crate::subject::Subject;
 
 impl Model {
     /// The earliest start of the first ready key. `None` if there is no rate.
@@ -29,6 +28,6 @@ impl Model {
 
     /// Whether a call would get a key now.
     pub(crate) fn has_a_key_now(&self) -> bool {
-        self.clone().try_get().is_some()
+        self.clone().take().is_some()
     }
 }

@@ -2,113 +2,52 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next, Wake};
-use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, Rejected, Stats, Why,
-};
+use requeue_core::binding::{Next, Wake};
+use requeue_core::{Action, Added, AddedMany, Finished, Instant, KeyState, Rejected, Stats};
 
-use super::{Model, Rules};
+use super::{Model, Rules, remove};
 use crate::Figures;
-use crate::subject::{
-    Abilities, Configuration, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Known, Left,
-    PolicySpec, Scheduled, Subject, Ticket, Turn,
-};
+use crate::operation::{Answer, Drain, Handed, Key, Operation, Run};
+use crate::subject::{Abilities, Configuration, Subject};
 
-impl Subject for Model {
-    fn new(setup: &Configuration) -> Self {
-        let capacity = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
-        Self::new(Rules::Requeue, setup, capacity).with_levels(32)
-    }
-
-    fn capacity(&self) -> Option<usize> {
-        self.capacity
-    }
-
-    fn limit_keys(&mut self, keys: usize) {
-        self.capacity = (keys < usize::MAX).then_some(keys);
-        self.settle();
-    }
-
-    fn limit_failure_records(&mut self, keys: usize) -> bool {
-        self.failure_records_max = keys;
-        self.settle();
-        true
-    }
-
-    fn limit_due_keys(&mut self, keys: u8) {
-        self.due_keys_max = Some(keys);
-    }
-
-    fn set_policy(&mut self, policy: &PolicySpec) {
-        self.policy = policy.build();
-        self.has_held |= self.policy.holds();
-    }
-
-    fn levels(&self) -> u8 {
-        self.levels
-    }
-
-    fn groups(&self) -> bool {
-        self.groups.is_some()
-    }
-
-    fn ages(&self) -> bool {
-        true
-    }
-
-    fn order(&mut self, order: &GroupOrder) {
-        self.change_groups(order);
-    }
-
-    fn group(&mut self, group: u8) -> Option<GroupFigures> {
-        self.group_figures(group)
-    }
-
-    fn age_after(&mut self, after: Option<Duration>) {
-        self.age_limit = after;
-    }
-
-    fn abilities(&self) -> Abilities {
-        Abilities {
-            limits_keys: true,
-            ..Abilities::default()
+impl Model {
+    fn look(&mut self) -> Next<Handed> {
+        match self.take() {
+            Some(handed) => Next::Work(handed),
+            None if self.is_over() => Next::Closed,
+            None => Next::Wait {
+                until: self.next_deadline(),
+            },
         }
     }
 
-    fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
-        self.add_key(key)
+    fn look_for_many(&mut self, max: usize) -> Next<Vec<Handed>> {
+        let first = match self.look() {
+            Next::Work(handed) => handed,
+            Next::Wait { until } => return Next::Wait { until },
+            Next::Closed => return Next::Closed,
+        };
+        let more = std::iter::from_fn(|| self.take());
+        Next::Work([first].into_iter().chain(more).take(max.max(1)).collect())
     }
 
-    fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>> {
-        self.add_later(key, self.now + delay)
+    fn finish_run(&mut self, run: Run, action: Action) -> Finished {
+        match run {
+            Run::Of(ticket) => self.complete_run(ticket, action),
+            Run::Pick(_) => Finished::Stale,
+        }
     }
 
-    fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
-        self.add_later(key, due)
+    /// A worker takes the first ready key, and completes its run before the test has seen it.
+    pub(crate) fn work_unseen(&mut self, action: Action) -> Option<(Key, Finished)> {
+        let Handed { key, ticket, .. } = self.take()?;
+        let finished = self.complete_run(ticket, action);
+        remove(&mut self.last_run, key);
+        self.last_run.push((key, ticket.run - 1));
+        Some((key, finished))
     }
 
-    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
-        self.retry(key)
-    }
-
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
-        self.add_as(key, options)
-    }
-
-    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
-        self.add_instead(key, options)
-    }
-
-    fn add_debounced(
-        &mut self,
-        key: Key,
-        quiet: Duration,
-        max: Duration,
-    ) -> Result<Added, Rejected<Key>> {
-        self.debounce(key, quiet, max)
-    }
-
-    fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
+    fn add_all(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
         let (mut many, mut rejected) = (AddedMany::default(), Vec::new());
         for &key in keys {
             match self.add_key(key) {
@@ -125,153 +64,7 @@ impl Subject for Model {
         (many, rejected)
     }
 
-    fn forget(&mut self, key: Key) -> u32 {
-        self.forget_key(key)
-    }
-
-    fn cancel_key(&mut self, key: Key) -> Option<Known> {
-        self.take_back(key)
-    }
-
-    fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
-        self.take_delay_back(key)
-    }
-
-    fn expedite(&mut self, key: Key) -> bool {
-        self.end_delay(key)
-    }
-
-    fn expedite_all(&mut self) {
-        self.end_all_delays();
-    }
-
-    fn retain_below(&mut self, key: Key) -> usize {
-        self.take_back_from(key)
-    }
-
-    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
-        self.take_over(left)
-    }
-
-    fn pause(&mut self) {
-        self.paused = !self.is_shutting_down;
-    }
-
-    fn unpause(&mut self) {
-        self.paused = false;
-    }
-
-    fn suspend(&mut self, key: Key, timeout: Duration) -> bool {
-        self.suspend_key(key, self.now + timeout)
-    }
-
-    fn resume(&mut self, key: Key) -> bool {
-        self.resume_key(key)
-    }
-
-    fn is_paused(&mut self) -> bool {
-        self.paused
-    }
-
-    fn is_idle(&mut self) -> bool {
-        self.arrive();
-        self.processing.is_empty() && self.queue.is_empty()
-    }
-
-    fn is_settled(&mut self) -> bool {
-        self.processing.is_empty() && self.dirty.is_empty() && self.deadlines().is_empty()
-    }
-
-    fn try_get(&mut self) -> Option<Handed> {
-        self.take()
-    }
-
-    fn get(&mut self, _: &mut Getter) -> Next<Handed> {
-        match self.try_get() {
-            Some(handed) => Next::Work(handed),
-            None if self.is_over() => Next::Closed,
-            None => Next::Wait {
-                until: self.next_deadline(),
-            },
-        }
-    }
-
-    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
-        let first = match self.get(getter) {
-            Next::Work(handed) => handed,
-            Next::Wait { until } => return Next::Wait { until },
-            Next::Closed => return Next::Closed,
-        };
-        let more = std::iter::from_fn(|| self.take());
-        Next::Work([first].into_iter().chain(more).take(max.max(1)).collect())
-    }
-
-    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let finished = self.finish(ticket, action);
-        (finished, self.get(getter))
-    }
-
-    fn leave(&mut self, _: &mut Getter) {}
-
-    fn release_key(&mut self, key: Key) -> Finished {
-        self.complete_by_name(key)
-    }
-
-    fn release(&mut self, ticket: Ticket) -> Finished {
-        self.finish(ticket, Action::Release)
-    }
-
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
-        let ends = tickets
-            .into_iter()
-            .map(|ticket| self.finish(ticket, action));
-        ends.filter(|end| *end == Finished::Stale).count()
-    }
-
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
-        match ticket.numbered() {
-            Some(ticket) => self.complete_run(ticket, action),
-            None => Finished::Stale,
-        }
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        if let Some(handed) = self.try_get() {
-            let given_back = self.finish(handed.ticket, Action::Retry);
-            debug_assert_ne!(given_back, Finished::Stale);
-        }
-        true
-    }
-
-    fn shut_down(&mut self) {
-        self.close();
-    }
-
-    fn begin_drain(&mut self) -> Drain {
-        Drain::Numbered(self.wait_for_drain())
-    }
-
-    fn drained(&mut self, drain: &Drain) -> Drained {
-        match *drain {
-            Drain::Numbered(number) => self.drain_stands(number),
-            Drain::Core(_) => Drained::Pending,
-        }
-    }
-
-    fn take_delayed(&mut self) -> Option<Left> {
-        self.pop_delayed()
-    }
-
-    fn take_ready(&mut self) -> Option<Left> {
-        self.pop_ready()
-    }
-
-    fn len(&mut self) -> usize {
-        self.release_all();
-        self.queue.len()
-    }
-
-    fn snapshot(&mut self) -> Vec<(Key, Known)> {
+    fn see_all(&self) -> Vec<(Key, KeyState)> {
         // It shows what is due as ready, and changes nothing.
         let mut seen = self.clone();
         while seen.release(usize::MAX) {}
@@ -279,25 +72,7 @@ impl Subject for Model {
         keys.flat_map(|key| Some((key, seen.know(key)?))).collect()
     }
 
-    fn state(&mut self, key: Key) -> Option<Known> {
-        self.arrive_at(key);
-        self.know(key)
-    }
-
-    fn contains(&mut self, key: Key) -> bool {
-        self.has_work(key)
-    }
-
-    fn failures(&mut self, key: Key) -> u32 {
-        self.failures_of(key)
-    }
-
-    fn why(&mut self, key: Key) -> Why {
-        self.arrive_at(key);
-        self.reason(key)
-    }
-
-    fn stats(&mut self) -> Stats {
+    fn count_all(&self) -> Stats {
         let mut stats = Stats::default();
         stats.total = self.held();
         stats.ready = self.queue.len();
@@ -313,12 +88,8 @@ impl Subject for Model {
         stats
     }
 
-    fn is_shutting_down(&mut self) -> bool {
-        self.is_shutting_down
-    }
-
     /// metrics.go, updateUnfinishedWork: not while shutting down.
-    fn report_running(&mut self) {
+    fn report_gauges(&mut self) {
         if self.is_shutting_down {
             return;
         }
@@ -329,6 +100,156 @@ impl Subject for Model {
         self.figures.unfinished = sum;
         self.figures.longest = ages.max().unwrap_or_default();
         self.figures.reports += 1;
+    }
+}
+
+impl Subject for Model {
+    fn new(setup: &Configuration) -> Self {
+        let capacity = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
+        Self::new(Rules::Requeue, setup, capacity).with_levels(32)
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        self.capacity
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            levels: self.levels,
+            groups: self.groups.is_some(),
+            ages: true,
+            limits_keys: true,
+            ..Abilities::default()
+        }
+    }
+
+    fn apply(&mut self, operation: &Operation) -> Answer {
+        match *operation {
+            Operation::Add(key) => Answer::Added(self.add_key(key)),
+            Operation::AddAfter(key, delay) => Answer::Added(self.add_later(key, self.now + delay)),
+            Operation::AddAt(key, due) => Answer::Added(self.add_later(key, due)),
+            Operation::AddRateLimited(key) => Answer::Scheduled(self.retry(key)),
+            Operation::AddWith(key, options) => Answer::Scheduled(self.add_as(key, options)),
+            Operation::AddDisplacing(key, options) => {
+                Answer::Displaced(self.add_instead(key, options))
+            }
+            Operation::AddDebounced(key, quiet, max) => {
+                Answer::Added(self.debounce(key, quiet, max))
+            }
+            Operation::AddMany(ref keys) => {
+                let (many, rejected) = self.add_all(keys);
+                Answer::AddedMany(many, rejected)
+            }
+            Operation::Restore(left) => Answer::Restored(self.take_over(left)),
+            Operation::Forget(key) => Answer::Count(self.forget_key(key) as usize),
+            Operation::CancelKey(key) => Answer::State(self.take_back(key)),
+            Operation::CancelDelay(key) => Answer::Due(self.take_delay_back(key)),
+            Operation::Expedite(key) => Answer::Is(self.end_delay(key)),
+            Operation::ExpediteAll => {
+                self.end_all_delays();
+                Answer::Done
+            }
+            Operation::RetainBelow(key) => Answer::Count(self.take_back_from(key)),
+            Operation::Pause => {
+                self.paused = !self.is_shutting_down;
+                Answer::Done
+            }
+            Operation::Unpause => {
+                self.paused = false;
+                Answer::Done
+            }
+            Operation::Suspend(key, timeout) => {
+                Answer::Is(self.suspend_key(key, self.now + timeout))
+            }
+            Operation::Resume(key) => Answer::Is(self.resume_key(key)),
+            Operation::Order(ref order) => {
+                self.change_groups(order);
+                Answer::Done
+            }
+            Operation::AgeAfter(after) => {
+                self.age_limit = after;
+                Answer::Done
+            }
+            Operation::LimitKeys(keys) => {
+                self.capacity = (keys < usize::MAX).then_some(keys);
+                self.settle();
+                Answer::Done
+            }
+            Operation::LimitFailureRecords(keys) => {
+                self.failure_records_max = keys;
+                self.settle();
+                Answer::Done
+            }
+            Operation::LimitDueKeys(keys) => {
+                self.due_keys_max = Some(keys);
+                Answer::Done
+            }
+            Operation::SetPolicy(ref policy) => {
+                self.policy = policy.build();
+                self.has_held |= self.policy.holds();
+                Answer::Done
+            }
+            Operation::TryGet => Answer::Work(self.take()),
+            Operation::Get(_) => Answer::Next(self.look()),
+            Operation::GetMany(max, _) => Answer::NextMany(self.look_for_many(max)),
+            Operation::Next(run, action, _) => {
+                let finished = self.finish_run(run, action);
+                Answer::Turn(finished, self.look())
+            }
+            Operation::Leave(_) => Answer::Done,
+            Operation::DoneKey(key) => Answer::Finished(self.complete_by_name(key)),
+            Operation::Done(run) => Answer::Finished(self.finish_run(run, Action::Release)),
+            Operation::Complete(run, action) => Answer::Finished(self.finish_run(run, action)),
+            Operation::CompleteMany(ref runs, action) => {
+                let ends = runs.iter().map(|run| self.finish_run(*run, action));
+                Answer::Count(ends.filter(|end| *end == Finished::Stale).count())
+            }
+            Operation::PanicAtWork => {
+                let given_back = self.work_unseen(Action::Retry);
+                debug_assert!(given_back.is_none_or(|(_, end)| end != Finished::Stale));
+                Answer::Is(true)
+            }
+            Operation::PanicUnderLock => Answer::Is(false),
+            Operation::ReportRunning => {
+                self.report_gauges();
+                Answer::Done
+            }
+            Operation::ShutDown => {
+                self.close();
+                Answer::Done
+            }
+            Operation::BeginDrain => Answer::Drain(Drain(self.wait_for_drain())),
+            Operation::Drained(Drain(number)) => Answer::Drained(self.drain_stands(number)),
+            Operation::TakeDelayed => Answer::Left(self.pop_delayed()),
+            Operation::TakeReady => Answer::Left(self.pop_ready()),
+            Operation::Len => {
+                self.release_all();
+                Answer::Count(self.queue.len())
+            }
+            Operation::Snapshot => Answer::Snapshot(self.see_all()),
+            Operation::State(key) => {
+                self.arrive_at(key);
+                Answer::State(self.know(key))
+            }
+            Operation::Contains(key) => Answer::Is(self.has_work(key)),
+            Operation::Failures(key) => Answer::Count(self.failures_of(key) as usize),
+            Operation::Why(key) => {
+                self.arrive_at(key);
+                Answer::Why(self.reason(key))
+            }
+            Operation::Stats => Answer::Stats(self.count_all()),
+            Operation::Group(group) => Answer::Group(self.group_figures(group)),
+            Operation::IsPaused => Answer::Is(self.paused),
+            Operation::IsIdle => {
+                self.arrive();
+                Answer::Is(self.processing.is_empty() && self.queue.is_empty())
+            }
+            Operation::IsSettled => Answer::Is(
+                self.processing.is_empty() && self.dirty.is_empty() && self.deadlines().is_empty(),
+            ),
+            Operation::IsShuttingDown => Answer::Is(self.is_shutting_down),
+            _ => Answer::Lacking,
+        }
     }
 
     fn figures(&mut self) -> Option<Figures> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Action, Added, Drained, KeyState, Rejected, WaitError};
 
-use super::{Handed, Key, Known};
+use super::{Key, Taken};
 
 /// One call of a test, numbered from 1.
 pub type CallId = usize;
@@ -53,11 +53,11 @@ impl Call {
     }
 }
 
-/// What a call has answered.
+/// What a call has returned.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Returned<W = Taken> {
     /// A key to work on.
-    Work(Handed),
+    Work(W),
     /// No key was ready in time.
     TimedOut,
     /// The queue is shut down, and no key is ready.
@@ -67,15 +67,31 @@ pub enum Answer {
     /// What was waited for has come.
     Done,
     /// What the key was whose work was taken back. Its run has ended.
-    Cancelled(Option<Known>),
+    Cancelled(Option<KeyState>),
     /// What has become of the key that was to be added.
     Added(Result<Added, Rejected<Key>>),
     /// All [places](super::Abilities::places) to wait are taken.
     Refused,
 }
 
-/// The answer of a runtime's `drain_timeout`.
-impl From<Result<Drained, WaitError>> for Answer {
+impl<W> Returned<W> {
+    /// The same with another kind of work.
+    pub(super) fn map<U>(self, map: impl FnOnce(W) -> U) -> Returned<U> {
+        match self {
+            Self::Work(work) => Returned::Work(map(work)),
+            Self::TimedOut => Returned::TimedOut,
+            Self::Closed => Returned::Closed,
+            Self::Drained(drained) => Returned::Drained(drained),
+            Self::Done => Returned::Done,
+            Self::Cancelled(was) => Returned::Cancelled(was),
+            Self::Added(added) => Returned::Added(added),
+            Self::Refused => Returned::Refused,
+        }
+    }
+}
+
+/// What a runtime's `drain_timeout` returns.
+impl From<Result<Drained, WaitError>> for Returned {
     fn from(ended: Result<Drained, WaitError>) -> Self {
         match ended {
             Ok(drained) => Self::Drained(drained),
@@ -85,9 +101,9 @@ impl From<Result<Drained, WaitError>> for Answer {
     }
 }
 
-/// The answer of a runtime's `get`, whose guard was taken apart by [`handed`](super::handed).
-impl From<Result<Option<Handed>, WaitError>> for Answer {
-    fn from(got: Result<Option<Handed>, WaitError>) -> Self {
+/// What a runtime's `get` returns, whose guard was taken apart by [`handed`](super::handed).
+impl From<Result<Option<Taken>, WaitError>> for Returned {
+    fn from(got: Result<Option<Taken>, WaitError>) -> Self {
         match got {
             Err(WaitError::TimedOut) => Self::TimedOut,
             Err(WaitError::TooManyWaiters) => Self::Refused,
@@ -96,10 +112,10 @@ impl From<Result<Option<Handed>, WaitError>> for Answer {
     }
 }
 
-/// The answer of a runtime's `cancel_and_wait`.
-impl From<Option<KeyState>> for Answer {
+/// What a runtime's `cancel_and_wait` returns.
+impl From<Option<KeyState>> for Returned {
     fn from(was: Option<KeyState>) -> Self {
-        Self::Cancelled(was.map(Known::from))
+        Self::Cancelled(was)
     }
 }
 
@@ -118,7 +134,7 @@ pub trait Drive {
     /// As [`Subject::settle`](super::Subject::settle).
     fn settle(&mut self) -> bool;
     /// As [`Subject::answer`](super::Subject::answer).
-    fn answer(&mut self, id: CallId) -> Option<Answer>;
+    fn answer(&mut self, id: CallId) -> Option<Returned>;
     /// As [`Subject::cancel`](super::Subject::cancel).
     fn cancel(&mut self, id: CallId);
     /// As [`Subject::nudge`](super::Subject::nudge).

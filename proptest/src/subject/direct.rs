@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::Index;
-use requeue_core::binding::{Getter, Next, Session, Wake};
+use requeue_core::binding::{Index, Next, Session, Wake};
 use requeue_core::metrics::Metrics;
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Finished, GroupState, Instant, Policy,
-    Rejected, Stats, Sweep, Why,
-};
+use requeue_core::{Added, Entry, Finished, GroupState, Instant, Policy, Rejected, Sweep};
 
 use super::groups::Keys;
+use super::held::Held;
 use super::{
-    Abilities, Configuration, Displaced, Drain, GroupFigures, GroupOrder, Handed, Key, Kind, Known,
-    Left, PolicySpec, Scheduled, Subject, Ticket, Turn, in_order, map_next, refused,
+    Abilities, Answer, Configuration, GroupFigures, Handed, Key, Kind, Operation, Scheduled,
+    Sleeper, Subject, in_order, map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -29,6 +26,7 @@ pub struct Direct<P: Kind, S: Storage, M: Metrics = Figures, const MAX: usize = 
     now: Instant,
     wake: Wake,
     nonsense: bool,
+    held: Held,
 }
 
 /// A session of a queue under test.
@@ -223,18 +221,48 @@ impl<P: Kind, S: Storage, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
         }
     }
 
-    fn time_for(&mut self, action: Action) -> Instant {
-        if action.needs_time() {
-            self.now
-        } else {
-            self.any_time()
-        }
+    /// An operation that reads the clock, or one that need not. Records which getters it wakes.
+    fn with<T>(&mut self, is_timed: bool, work: impl FnOnce(&mut Access<'_, P, S, M>) -> T) -> T {
+        let now = if is_timed { self.now } else { self.any_time() };
+        let mut session = self.queue.at(now);
+        let value = work(&mut session);
+        self.wake = self.wake | session.close();
+        value
     }
 
-    /// Records which getters an operation wakes.
-    fn obey<T>(&mut self, value: T) -> T {
-        self.wake = self.wake | self.queue.at(self.now).close();
-        value
+    fn timed<T>(&mut self, work: impl FnOnce(&mut Access<'_, P, S, M>) -> T) -> T {
+        self.with(true, work)
+    }
+
+    fn untimed<T>(&mut self, work: impl FnOnce(&mut Access<'_, P, S, M>) -> T) -> T {
+        self.with(false, work)
+    }
+
+    /// Steps, until one was the last.
+    fn swept(
+        &mut self,
+        mut step: impl FnMut(&mut Access<'_, P, S, M>, &mut Sweep) -> bool,
+    ) -> Sweep {
+        let mut sweep = Sweep::new();
+        while self.untimed(|session| step(session, &mut sweep)) {}
+        sweep
+    }
+}
+
+impl<P: Kind, S: Home, M: Note, const MAX: usize> Direct<P, S, M, MAX> {
+    /// One look of a call that may wait, after something else.
+    fn look<T>(
+        &mut self,
+        sleeper: Sleeper,
+        is_timed: bool,
+        before: impl FnOnce(&mut Access<'_, P, S, M>) -> T,
+    ) -> (T, Next<Handed>) {
+        let mut getter = self.held.getter(sleeper);
+        let (value, next) = self.with(is_timed, |queue| {
+            (before(queue), queue.poll_get(&mut getter))
+        });
+        self.held.keep(sleeper, getter, &next);
+        (value, self.held.hand_next(next))
     }
 }
 
@@ -246,6 +274,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
             now: Instant::EPOCH,
             wake: Wake::NONE,
             nonsense: false,
+            held: Held::default(),
         }
     }
 
@@ -253,55 +282,12 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
         self.queue.stats().max_keys
     }
 
-    fn limit_keys(&mut self, keys: usize) {
-        S::limit_keys(&mut self.queue.at(self.now), keys);
-        self.obey(());
-    }
-
-    fn limit_failure_records(&mut self, keys: usize) -> bool {
-        S::limit_failure_records(&mut self.queue, keys)
-    }
-
-    fn limit_due_keys(&mut self, keys: u8) {
-        self.queue.limit_due_keys(keys);
-        self.due_keys_max = keys;
-    }
-
-    fn set_policy(&mut self, policy: &PolicySpec) {
-        let now = self.any_time();
-        S::set_policy(&mut self.queue.at(now), policy.build());
-        self.obey(());
-    }
-
-    fn levels(&self) -> u8 {
-        P::LEVELS
-    }
-
-    fn groups(&self) -> bool {
-        P::GROUPS
-    }
-
-    fn ages(&self) -> bool {
-        P::AGES
-    }
-
-    fn order(&mut self, order: &GroupOrder) {
-        let now = self.any_time();
-        P::order(&mut self.queue.at(now), order);
-        self.obey(());
-    }
-
-    fn group(&mut self, group: u8) -> Option<GroupFigures> {
-        figures(P::group(&self.queue, group)?)
-    }
-
-    fn age_after(&mut self, after: Option<Duration>) {
-        P::age(&mut self.queue.at(self.now), after);
-    }
-
     fn abilities(&self) -> Abilities {
         Abilities {
             due_keys_max: Some(self.due_keys_max),
+            levels: P::LEVELS,
+            groups: P::GROUPS,
+            ages: P::AGES,
             limits_keys: S::LIMITS_KEYS,
             governs: S::governs::<P>(),
             suspends: S::suspends::<P>(),
@@ -309,301 +295,184 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
         }
     }
 
-    fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
-        let now = self.any_time();
-        let value = self.queue.at(now).add(key);
-        self.obey(value)
-    }
-
-    fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>> {
-        let value = self.queue.at(self.now).add_after(key, delay);
-        self.obey(value)
-    }
-
-    fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
-        let value = self.queue.at(self.now).add_at(key, due);
-        self.obey(value)
-    }
-
-    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
-        let value = self.queue.at(self.now).add_rate_limited(key);
-        self.obey(value).map(Scheduled::from)
-    }
-
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
-        let now = if options.needs_time() {
-            self.now
-        } else {
-            self.any_time()
-        };
-        let value = self.queue.at(now).add_with(key, options);
-        self.obey(value).map(Scheduled::from)
-    }
-
-    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
-        let now = if options.needs_time() {
-            self.now
-        } else {
-            self.any_time()
-        };
-        let value = self.queue.at(now).add_displacing(key, options);
-        let added = self.obey(value);
-        added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
-    }
-
-    fn add_debounced(
-        &mut self,
-        key: Key,
-        quiet: Duration,
-        max: Duration,
-    ) -> Result<Added, Rejected<Key>> {
-        let value = S::add_debounced(&mut self.queue.at(self.now), key, [quiet, max]);
-        self.obey(value)
-    }
-
-    fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
-        let now = self.any_time();
-        let mut rejected = Vec::new();
-        let keys = keys.iter().copied();
-        let value = self.queue.at(now).add_many(keys, |key| rejected.push(key));
-        (self.obey(value), rejected)
-    }
-
-    fn forget(&mut self, key: Key) -> u32 {
-        self.queue.at(self.now).forget(&key)
-    }
-
-    fn cancel_key(&mut self, key: Key) -> Option<Known> {
-        let now = self.any_time();
-        let value = self.queue.at(now).cancel(&key);
-        self.obey(value).map(Known::from)
-    }
-
-    fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
-        let now = self.any_time();
-        let value = self.queue.at(now).cancel_delay(&key);
-        self.obey(value)
-    }
-
-    fn expedite(&mut self, key: Key) -> bool {
-        let now = self.any_time();
-        let value = self.queue.at(now).expedite(&key);
-        self.obey(value)
-    }
-
-    fn expedite_all(&mut self) {
-        let mut sweep = Sweep::new();
-        loop {
-            let now = self.any_time();
-            let value = self.queue.at(now).expedite_some(&mut sweep);
-            if !self.obey(value) {
-                return;
+    fn apply(&mut self, operation: &Operation) -> Answer {
+        match *operation {
+            Operation::Add(key) => Answer::Added(self.untimed(|queue| queue.add(key))),
+            Operation::AddAfter(key, delay) => {
+                Answer::Added(self.timed(|queue| queue.add_after(key, delay)))
             }
-        }
-    }
-
-    fn retain_below(&mut self, key: Key) -> usize {
-        let mut sweep = Sweep::new();
-        loop {
-            let now = self.any_time();
-            let keep = |other: &Key| *other < key;
-            let value = self.queue.at(now).retain_some(&mut sweep, keep);
-            if !self.obey(value) {
-                return sweep.cancelled();
+            Operation::AddAt(key, due) => Answer::Added(self.timed(|queue| queue.add_at(key, due))),
+            Operation::AddRateLimited(key) => {
+                let added = self.timed(|queue| queue.add_rate_limited(key));
+                Answer::Scheduled(added.map(Scheduled::from))
             }
-        }
-    }
-
-    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
-        let now = if left.left.is_zero() {
-            self.any_time()
-        } else {
-            self.now
-        };
-        let value = self.queue.at(now).restore(left.into());
-        self.obey(value).map_err(refused)
-    }
-
-    fn pause(&mut self) {
-        self.queue.at(self.now).pause();
-    }
-
-    fn unpause(&mut self) {
-        self.queue.at(self.now).unpause();
-        self.obey(());
-    }
-
-    fn suspend(&mut self, key: Key, timeout: Duration) -> bool {
-        let value = S::suspend(&mut self.queue.at(self.now), key, Some(timeout));
-        self.obey(value)
-    }
-
-    fn resume(&mut self, key: Key) -> bool {
-        let now = self.any_time();
-        let value = S::suspend(&mut self.queue.at(now), key, None);
-        self.obey(value)
-    }
-
-    fn is_paused(&mut self) -> bool {
-        self.queue.is_paused()
-    }
-
-    fn is_idle(&mut self) -> bool {
-        let now = self.any_time();
-        let value = self.queue.at(now).is_idle();
-        self.obey(value)
-    }
-
-    fn is_settled(&mut self) -> bool {
-        self.queue.is_settled()
-    }
-
-    fn try_get(&mut self) -> Option<Handed> {
-        let now = self.any_time();
-        let value = self.queue.at(now).try_get();
-        self.obey(value).map(Handed::from)
-    }
-
-    fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
-        let now = self.any_time();
-        let value = self.queue.at(now).poll_get(getter);
-        map_next(self.obey(value), Handed::from)
-    }
-
-    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
-        let now = self.any_time();
-        let mut taken = Vec::new();
-        let value = self
-            .queue
-            .at(now)
-            .poll_get_many(max, getter, |work| taken.push(Handed::from(work)));
-        map_next(self.obey(value), |count| {
-            assert_eq!(count, taken.len(), "as many keys as the queue says");
-            taken
-        })
-    }
-
-    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let Some(ticket) = ticket.core() else {
-            return (Finished::Stale, self.get(getter));
-        };
-        let now = self.time_for(action);
-        let mut session = self.queue.at(now);
-        let turn = (session.finish(ticket, action), session.poll_get(getter));
-        let (finished, next) = self.obey(turn);
-        (finished, map_next(next, Handed::from))
-    }
-
-    fn leave(&mut self, getter: &mut Getter) {
-        self.queue.at(self.now).leave(getter);
-        self.obey(());
-    }
-
-    fn release_key(&mut self, key: Key) -> Finished {
-        let now = self.any_time();
-        let value = self.queue.at(now).release_key(&key);
-        self.obey(value)
-    }
-
-    fn release(&mut self, ticket: Ticket) -> Finished {
-        let Some(ticket) = ticket.core() else {
-            return Finished::Stale;
-        };
-        let now = self.any_time();
-        let value = self.queue.at(now).release(ticket);
-        self.obey(value)
-    }
-
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
-        let now = self.time_for(action);
-        let tickets = tickets.into_iter().filter_map(Ticket::core);
-        let value = self.queue.at(now).finish_many(tickets, action);
-        self.obey(value)
-    }
-
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
-        let Some(ticket) = ticket.core() else {
-            return Finished::Stale;
-        };
-        let now = self.time_for(action);
-        let value = self.queue.at(now).finish(ticket, action);
-        self.obey(value)
-    }
-
-    fn shut_down(&mut self) {
-        self.queue.at(self.now).shut_down();
-        self.obey(());
-    }
-
-    fn begin_drain(&mut self) -> Drain {
-        let value = self.queue.at(self.now).begin_drain();
-        Drain::Core(self.obey(value))
-    }
-
-    fn drained(&mut self, drain: &Drain) -> Drained {
-        match drain {
-            Drain::Core(drain) => self.queue.drain_status(drain),
-            Drain::Numbered(_) => Drained::Pending,
-        }
-    }
-
-    fn take_delayed(&mut self) -> Option<Left> {
-        self.queue.at(self.now).take_delayed().map(Left::from)
-    }
-
-    fn take_ready(&mut self) -> Option<Left> {
-        let value = self.queue.at(self.now).take_ready();
-        self.obey(value).map(Left::from)
-    }
-
-    fn len(&mut self) -> usize {
-        let now = self.any_time();
-        let value = self.queue.at(now).len();
-        self.obey(value)
-    }
-
-    fn snapshot(&mut self) -> Vec<(Key, Known)> {
-        let (mut sweep, mut entries) = (Sweep::new(), Vec::new());
-        loop {
-            let now = self.any_time();
-            let visit = |entry: Entry<&Key>| entries.push(entry.cloned());
-            if !self.queue.at(now).snapshot_some(&mut sweep, visit) {
-                return in_order(entries);
+            Operation::AddWith(key, options) => {
+                let added = self.with(options.needs_time(), |queue| queue.add_with(key, options));
+                Answer::Scheduled(added.map(Scheduled::from))
             }
+            Operation::AddDisplacing(key, options) => {
+                let add = |queue: &mut Access<'_, P, S, M>| queue.add_displacing(key, options);
+                let added = self.with(options.needs_time(), add);
+                Answer::Displaced(added.map(|(scheduled, left)| (scheduled.into(), left)))
+            }
+            Operation::AddDebounced(key, quiet, max) => {
+                let times = [quiet, max];
+                Answer::Added(self.timed(|queue| S::add_debounced(queue, key, times)))
+            }
+            Operation::AddMany(ref keys) => {
+                let mut rejected = Vec::new();
+                let keys = keys.iter().copied();
+                let many = self.untimed(|queue| queue.add_many(keys, |key| rejected.push(key)));
+                Answer::AddedMany(many, rejected)
+            }
+            Operation::Restore(left) => {
+                let is_timed = !left.left.is_zero();
+                Answer::Restored(self.with(is_timed, |queue| queue.restore(left)))
+            }
+            Operation::Forget(key) => {
+                Answer::Count(self.timed(|queue| queue.forget(&key)) as usize)
+            }
+            Operation::CancelKey(key) => Answer::State(self.untimed(|queue| queue.cancel(&key))),
+            Operation::CancelDelay(key) => {
+                Answer::Due(self.untimed(|queue| queue.cancel_delay(&key)))
+            }
+            Operation::Expedite(key) => Answer::Is(self.untimed(|queue| queue.expedite(&key))),
+            Operation::ExpediteAll => {
+                let _ = self.swept(|queue, sweep| queue.expedite_some(sweep));
+                Answer::Done
+            }
+            Operation::RetainBelow(key) => {
+                let sweep = self.swept(|queue, sweep| queue.retain_some(sweep, |it| *it < key));
+                Answer::Count(sweep.cancelled())
+            }
+            Operation::Pause => {
+                self.timed(|queue| queue.pause());
+                Answer::Done
+            }
+            Operation::Unpause => {
+                self.timed(|queue| queue.unpause());
+                Answer::Done
+            }
+            Operation::Suspend(key, timeout) => {
+                Answer::Is(self.timed(|queue| S::suspend(queue, key, Some(timeout))))
+            }
+            Operation::Resume(key) => {
+                Answer::Is(self.untimed(|queue| S::suspend(queue, key, None)))
+            }
+            Operation::Order(ref order) => {
+                self.untimed(|queue| P::order(queue, order));
+                Answer::Done
+            }
+            Operation::AgeAfter(after) => {
+                self.timed(|queue| P::age(queue, after));
+                Answer::Done
+            }
+            Operation::LimitKeys(keys) => {
+                self.timed(|queue| S::limit_keys(queue, keys));
+                Answer::Done
+            }
+            Operation::LimitFailureRecords(keys) => {
+                match S::limit_failure_records(&mut self.queue, keys) {
+                    true => Answer::Done,
+                    false => Answer::Lacking,
+                }
+            }
+            Operation::LimitDueKeys(keys) => {
+                self.due_keys_max = keys;
+                self.queue.limit_due_keys(keys);
+                Answer::Done
+            }
+            Operation::SetPolicy(ref policy) => {
+                self.untimed(|queue| S::set_policy(queue, policy.build()));
+                Answer::Done
+            }
+            Operation::TryGet => {
+                let work = self.untimed(|queue| queue.try_get());
+                Answer::Work(work.map(|work| self.held.hand(work)))
+            }
+            Operation::Get(sleeper) => Answer::Next(self.look(sleeper, false, |_| ()).1),
+            Operation::GetMany(max, sleeper) => {
+                let (mut getter, mut taken) = (self.held.getter(sleeper), Vec::new());
+                let next = self.untimed(|queue| {
+                    queue.poll_get_many(max, &mut getter, |work| taken.push(work))
+                });
+                self.held.keep(sleeper, getter, &next);
+                Answer::NextMany(map_next(next, |count| {
+                    assert_eq!(count, taken.len(), "as many keys as the queue says");
+                    taken.into_iter().map(|work| self.held.hand(work)).collect()
+                }))
+            }
+            Operation::Next(run, action, sleeper) => {
+                let ticket = self.held.ticket(run);
+                let (finished, next) = self.look(sleeper, action.needs_time(), |queue| {
+                    ticket.map_or(Finished::Stale, |ticket| queue.finish(ticket, action))
+                });
+                Answer::Turn(finished, next)
+            }
+            Operation::Leave(sleeper) => {
+                let mut getter = self.held.getter(sleeper);
+                self.timed(|queue| queue.leave(&mut getter));
+                Answer::Done
+            }
+            Operation::DoneKey(key) => {
+                Answer::Finished(self.untimed(|queue| queue.release_key(&key)))
+            }
+            Operation::Done(run) => Answer::Finished(match self.held.ticket(run) {
+                Some(ticket) => self.untimed(|queue| queue.release(ticket)),
+                None => Finished::Stale,
+            }),
+            Operation::Complete(run, action) => Answer::Finished(match self.held.ticket(run) {
+                Some(ticket) => {
+                    self.with(action.needs_time(), |queue| queue.finish(ticket, action))
+                }
+                None => Finished::Stale,
+            }),
+            Operation::CompleteMany(ref runs, action) => {
+                let tickets = self.held.tickets(runs);
+                let used = runs.len() - tickets.len();
+                let finish = |queue: &mut Access<'_, P, S, M>| queue.finish_many(tickets, action);
+                Answer::Count(used + self.with(action.needs_time(), finish))
+            }
+            Operation::ReportRunning => {
+                self.timed(|queue| queue.report_running());
+                Answer::Done
+            }
+            Operation::ShutDown => {
+                self.timed(|queue| queue.shut_down());
+                Answer::Done
+            }
+            Operation::BeginDrain => {
+                let drain = self.timed(|queue| queue.begin_drain());
+                Answer::Drain(self.held.keep_drain(drain))
+            }
+            Operation::Drained(drain) => match self.held.drain(drain) {
+                Some(drain) => Answer::Drained(self.queue.drain_status(drain)),
+                None => Answer::Lacking,
+            },
+            Operation::TakeDelayed => Answer::Left(self.timed(|queue| queue.take_delayed())),
+            Operation::TakeReady => Answer::Left(self.timed(|queue| queue.take_ready())),
+            Operation::Len => Answer::Count(self.untimed(|queue| queue.len())),
+            Operation::Snapshot => {
+                let mut entries = Vec::new();
+                let _ = self.swept(|queue, sweep| {
+                    queue.snapshot_some(sweep, |entry: Entry<&Key>| entries.push(entry.cloned()))
+                });
+                Answer::Snapshot(in_order(entries))
+            }
+            Operation::State(key) => Answer::State(self.untimed(|queue| queue.state(&key))),
+            Operation::Contains(key) => Answer::Is(self.queue.contains(&key)),
+            Operation::Failures(key) => Answer::Count(self.queue.failures(&key) as usize),
+            Operation::Why(key) => Answer::Why(self.untimed(|queue| queue.why(&key))),
+            Operation::Stats => Answer::Stats(self.queue.stats()),
+            Operation::Group(group) => {
+                Answer::Group(P::group(&self.queue, group).and_then(figures))
+            }
+            Operation::IsPaused => Answer::Is(self.queue.is_paused()),
+            Operation::IsIdle => Answer::Is(self.untimed(|queue| queue.is_idle())),
+            Operation::IsSettled => Answer::Is(self.queue.is_settled()),
+            Operation::IsShuttingDown => Answer::Is(self.queue.is_shutting_down()),
+            _ => Answer::Lacking,
         }
-    }
-
-    fn state(&mut self, key: Key) -> Option<Known> {
-        let now = self.any_time();
-        let value = self.queue.at(now).state(&key);
-        self.obey(value).map(Known::from)
-    }
-
-    fn contains(&mut self, key: Key) -> bool {
-        self.queue.contains(&key)
-    }
-
-    fn failures(&mut self, key: Key) -> u32 {
-        self.queue.failures(&key)
-    }
-
-    fn why(&mut self, key: Key) -> Why {
-        let now = self.any_time();
-        let value = self.queue.at(now).why(&key);
-        self.obey(value)
-    }
-
-    fn stats(&mut self) -> Stats {
-        self.queue.stats()
-    }
-
-    fn is_shutting_down(&mut self) -> bool {
-        self.queue.is_shutting_down()
-    }
-
-    fn report_running(&mut self) {
-        self.queue.at(self.now).report_running();
-        self.obey(());
     }
 
     fn figures(&mut self) -> Option<Figures> {

@@ -14,7 +14,7 @@ use requeue_embassy::{WaitError, WorkQueue};
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, Configuration, Futures, HandClock, Handed, Home, Key, Kind, LocalCall};
+use super::{Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, Returned, Taken};
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
@@ -73,7 +73,7 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed> {
+    fn try_get(&mut self) -> Option<Taken> {
         self.waits = !self.waits;
         let guard = if self.waits {
             poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
@@ -90,33 +90,35 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = Rc::clone(&self.queue);
         Some(match call {
-            Call::Get => Box::pin(async move { Answer::from(queue.get().await.map(handed)) }),
+            Call::Get => Box::pin(async move { Returned::from(queue.get().await.map(handed)) }),
             Call::GetTimeout(timeout) => {
-                Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
+                Box::pin(
+                    async move { Returned::from(queue.get_timeout(timeout).await.map(handed)) },
+                )
             }
             Call::Next(action) => Box::pin(async move {
                 match queue.try_get() {
-                    Some(guard) => Answer::from(queue.next(guard, action).await.map(handed)),
-                    None => Answer::Closed,
+                    Some(guard) => Returned::from(queue.next(guard, action).await.map(handed)),
+                    None => Returned::Closed,
                 }
             }),
             Call::Drain => Box::pin(async move { drained(queue.drain().await) }),
             Call::DrainTimeout(timeout) => Box::pin(async move {
                 let deadline = Some(queue.now() + timeout);
                 let ended = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                ended.map_or(Answer::Drained(Drained::Pending), drained)
+                ended.map_or(Returned::Drained(Drained::Pending), drained)
             }),
             Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
             Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
             Call::Flush(key) => Box::pin(async move { done(queue.flush(&key).await) }),
             Call::CancelAndWait(key) => Box::pin(async move {
                 let was = queue.cancel_and_wait(&key).await;
-                was.map_or(Answer::Refused, Answer::from)
+                was.map_or(Returned::Refused, Returned::from)
             }),
             Call::AddWait(key) => Box::pin(async move {
                 match queue.add_wait(key).await {
-                    Err(Rejected::TooManyWaiters(_)) => Answer::Refused,
-                    added => Answer::Added(added),
+                    Err(Rejected::TooManyWaiters(_)) => Returned::Refused,
+                    added => Returned::Added(added),
                 }
             }),
         })
@@ -139,12 +141,12 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
     }
 }
 
-fn done(got: Result<(), WaitError>) -> Answer {
-    got.map_or(Answer::Refused, |()| Answer::Done)
+fn done(got: Result<(), WaitError>) -> Returned {
+    got.map_or(Returned::Refused, |()| Returned::Done)
 }
 
-fn drained(got: Result<Drained, WaitError>) -> Answer {
-    got.map_or(Answer::Refused, Answer::Drained)
+fn drained(got: Result<Drained, WaitError>) -> Returned {
+    got.map_or(Returned::Refused, Returned::Drained)
 }
 
 impl<const N: usize, P: Priorities, C: HandTimer> fmt::Debug for Embassy<N, P, C> {

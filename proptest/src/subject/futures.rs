@@ -6,10 +6,10 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::calls::{Answer, CallId, Drive};
+use super::calls::{CallId, Drive, Returned};
 
 /// A call that is a future.
-pub type LocalCall = Pin<Box<dyn Future<Output = Answer>>>;
+pub type LocalCall = Pin<Box<dyn Future<Output = Returned>>>;
 
 /// Calls that are futures.
 ///
@@ -22,7 +22,7 @@ pub type LocalCall = Pin<Box<dyn Future<Output = Answer>>>;
 #[derive(Default)]
 pub struct Futures {
     waiting: BTreeMap<CallId, Task>,
-    answers: BTreeMap<CallId, Answer>,
+    answers: BTreeMap<CallId, Returned>,
     woken: Arc<Woken>,
 }
 
@@ -108,7 +108,7 @@ impl Drive for Futures {
         false
     }
 
-    fn answer(&mut self, id: CallId) -> Option<Answer> {
+    fn answer(&mut self, id: CallId) -> Option<Returned> {
         self.answers.remove(&id)
     }
 

@@ -14,7 +14,7 @@ use tokio::runtime;
 
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, Configuration, Futures, Handed, Home, Key, Kind, LocalCall};
+use super::{Call, Configuration, Futures, Home, Key, Kind, LocalCall, Returned, Taken};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
@@ -108,7 +108,7 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed> {
+    fn try_get(&mut self) -> Option<Taken> {
         self.waits = !self.waits;
         let guard = if self.waits {
             poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
@@ -125,36 +125,40 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
         Some(match call {
-            Call::Get => Box::pin(async move { Answer::from(queue.get().await.map(handed)) }),
+            Call::Get => Box::pin(async move { Returned::from(queue.get().await.map(handed)) }),
             Call::GetTimeout(timeout) => {
-                Box::pin(async move { Answer::from(queue.get_timeout(timeout).await.map(handed)) })
+                Box::pin(
+                    async move { Returned::from(queue.get_timeout(timeout).await.map(handed)) },
+                )
             }
             Call::Next(action) => {
                 let guard = queue.try_get()?;
-                Box::pin(async move { Answer::from(queue.next(guard, action).await.map(handed)) })
+                Box::pin(async move { Returned::from(queue.next(guard, action).await.map(handed)) })
             }
-            Call::Drain => Box::pin(async move { Answer::Drained(queue.drain().await) }),
+            Call::Drain => Box::pin(async move { Returned::Drained(queue.drain().await) }),
             Call::DrainTimeout(timeout) => Box::pin(async move {
                 let deadline = Some(queue.now() + timeout);
                 let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                Answer::Drained(drained.unwrap_or(Drained::Pending))
+                Returned::Drained(drained.unwrap_or(Drained::Pending))
             }),
             Call::WaitIdle => Box::pin(async move {
                 queue.wait_idle().await;
-                Answer::Done
+                Returned::Done
             }),
             Call::WaitSettled => Box::pin(async move {
                 queue.wait_settled().await;
-                Answer::Done
+                Returned::Done
             }),
             Call::Flush(key) => Box::pin(async move {
                 queue.flush(&key).await;
-                Answer::Done
+                Returned::Done
             }),
             Call::CancelAndWait(key) => {
-                Box::pin(async move { Answer::from(queue.cancel_and_wait(&key).await) })
+                Box::pin(async move { Returned::from(queue.cancel_and_wait(&key).await) })
             }
-            Call::AddWait(key) => Box::pin(async move { Answer::Added(queue.add_wait(key).await) }),
+            Call::AddWait(key) => {
+                Box::pin(async move { Returned::Added(queue.add_wait(key).await) })
+            }
         })
     }
 

@@ -14,7 +14,7 @@ use requeue_std::binding::ThreadHost;
 use requeue_std::{ManualClock, WorkQueue};
 
 use super::work_queue::{Runtime, handed, panicking};
-use super::{Answer, Call, CallId, Configuration, Drive, Handed, Home, Key, Kind};
+use super::{Call, CallId, Configuration, Drive, Home, Key, Kind, Returned, Taken};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
@@ -57,7 +57,7 @@ where
     }
 
     /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Handed> {
+    fn try_get(&mut self) -> Option<Taken> {
         self.waits = !self.waits;
         let guard = if self.waits {
             self.queue.get_timeout(Duration::ZERO).ok()
@@ -74,28 +74,28 @@ where
     fn begin(&self, call: Call) -> Option<ThreadCall> {
         let queue = self.queue.clone();
         Some(Box::new(move || match call {
-            Call::Get => Answer::from(queue.get().map(handed)),
-            Call::GetTimeout(timeout) => Answer::from(queue.get_timeout(timeout).map(handed)),
+            Call::Get => Returned::from(queue.get().map(handed)),
+            Call::GetTimeout(timeout) => Returned::from(queue.get_timeout(timeout).map(handed)),
             Call::Next(action) => {
                 let next = queue.try_get().map(|guard| queue.next(guard, action));
-                next.map_or(Answer::Closed, |next| Answer::from(next.map(handed)))
+                next.map_or(Returned::Closed, |next| Returned::from(next.map(handed)))
             }
-            Call::Drain => Answer::Drained(queue.drain()),
-            Call::DrainTimeout(timeout) => Answer::from(queue.drain_timeout(timeout)),
+            Call::Drain => Returned::Drained(queue.drain()),
+            Call::DrainTimeout(timeout) => Returned::from(queue.drain_timeout(timeout)),
             Call::WaitIdle => {
                 queue.wait_idle();
-                Answer::Done
+                Returned::Done
             }
             Call::WaitSettled => {
                 queue.wait_settled();
-                Answer::Done
+                Returned::Done
             }
             Call::Flush(key) => {
                 queue.flush(&key);
-                Answer::Done
+                Returned::Done
             }
-            Call::CancelAndWait(key) => Answer::from(queue.cancel_and_wait(&key)),
-            Call::AddWait(key) => Answer::Added(queue.add_wait(key)),
+            Call::CancelAndWait(key) => Returned::from(queue.cancel_and_wait(&key)),
+            Call::AddWait(key) => Returned::Added(queue.add_wait(key)),
         }))
     }
 
@@ -109,7 +109,7 @@ where
 }
 
 /// A call that a thread makes.
-pub type ThreadCall = Box<dyn FnOnce() -> Answer + Send>;
+pub type ThreadCall = Box<dyn FnOnce() -> Returned + Send>;
 
 /// Calls that are made by threads, each by one of its own.
 ///
@@ -121,13 +121,13 @@ pub struct ThreadCalls<P: Kind = Plain, S: Home = Growable> {
     queue: Inner<P, S>,
     clock: ManualClock,
     waiting: usize,
-    answers: BTreeMap<CallId, thread::Result<Answer>>,
+    answers: BTreeMap<CallId, thread::Result<Returned>>,
     answered: (Sender<Answered>, Receiver<Answered>),
     /// In the end all keys below this have been released.
     released: Key,
 }
 
-type Answered = (CallId, thread::Result<Answer>);
+type Answered = (CallId, thread::Result<Returned>);
 
 impl<P: Kind, S: Home> ThreadCalls<P, S> {
     fn new(queue: Inner<P, S>, clock: ManualClock) -> Self {
@@ -177,7 +177,7 @@ impl<P: Kind, S: Home> Drive for ThreadCalls<P, S> {
         clock.waiting() == self.waiting && !rings && self.is_watched()
     }
 
-    fn answer(&mut self, id: CallId) -> Option<Answer> {
+    fn answer(&mut self, id: CallId) -> Option<Returned> {
         let answer = self.answers.remove(&id)?;
         Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }

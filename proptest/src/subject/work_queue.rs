@@ -5,19 +5,15 @@ use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use requeue_core::binding::{
-    Clock, FixedWaitList, Getter, Host, Lock, Machine, Next, Shared, State, Wake,
-};
+use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Machine, Shared, State, Wake};
 use requeue_core::priority::Priorities;
-use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Guard, Instant, Rejected, Stats, Why,
-};
+use requeue_core::{Action, Finished, Guard, Instant};
 
 use super::direct::{Home, figures};
+use super::held::{Held, Taken};
 use super::{
-    Abilities, Answer, Call, CallId, Configuration, Displaced, Drain, Drive, Futures, GroupFigures,
-    GroupOrder, HandClock, Handed, Key, Kind, Known, Left, LocalCall, PolicySpec, Scheduled,
-    Subject, Ticket, Turn, in_order, map_next, refused,
+    Abilities, Answer, Call, CallId, Configuration, Drive, Futures, HandClock, Handed, Key, Kind,
+    LocalCall, Operation, Returned, Scheduled, Subject, in_order, map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -63,7 +59,7 @@ pub trait Runtime {
     }
 
     /// Takes the first ready key without waiting, in the runtime's own way.
-    fn try_get(&mut self) -> Option<Handed> {
+    fn try_get(&mut self) -> Option<Taken> {
         let guard = self.queue().try_get()?;
         handed(guard)
     }
@@ -96,15 +92,15 @@ pub fn panicking<G>(take: impl FnOnce() -> G) -> bool {
 
 /// Takes a guard apart, so that a test can complete the key when it likes. `None` if its run has
 /// been completed before.
-pub fn handed<H, R>(guard: Guard<H, R>) -> Option<Handed>
+pub fn handed<H, R>(guard: Guard<H, R>) -> Option<Taken>
 where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
 {
     let (key, failures, priority) = (*guard.key(), guard.failures(), guard.priority());
     let timed_out = guard.timed_out();
-    let ticket = Ticket::Core(guard.into_ticket()?);
-    Some(Handed {
+    let ticket = guard.into_ticket()?;
+    Some(Taken {
         key,
         ticket,
         failures,
@@ -116,7 +112,10 @@ where
 /// A [`Subject`] for every queue that is a [`Shared`] of core, for at most `MAX` keys if it
 /// grows.
 #[derive(Debug)]
-pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }>(R);
+pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }> {
+    runtime: R,
+    held: Held,
+}
 
 /// Where the queue of a runtime keeps its keys.
 type StorageOf<R> = <<R as Runtime>::Host as Host>::Storage;
@@ -126,7 +125,7 @@ type KindOf<R> = <<R as Runtime>::Host as Host>::Priorities;
 
 impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
     fn queue(&self) -> &Shared<R::Host> {
-        self.0.queue()
+        self.runtime.queue()
     }
 
     fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
@@ -137,54 +136,24 @@ impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
 impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn new(setup: &Configuration) -> Self {
         // A call may look several times, which the model cannot count.
-        Self(R::new(&Configuration {
-            due_keys_max: u8::MAX,
-            ..setup.for_at_most(MAX)
-        }))
+        Self {
+            runtime: R::new(&Configuration {
+                due_keys_max: u8::MAX,
+                ..setup.for_at_most(MAX)
+            }),
+            held: Held::default(),
+        }
     }
 
     fn capacity(&self) -> Option<usize> {
         self.with(|queue| queue.stats().max_keys)
     }
 
-    fn limit_keys(&mut self, keys: usize) {
-        self.queue()
-            .with(|session| StorageOf::<R>::limit_keys(session, keys));
-    }
-
-    fn set_policy(&mut self, policy: &PolicySpec) {
-        self.queue()
-            .with(|session| StorageOf::<R>::set_policy(session, policy.build()));
-    }
-
-    fn levels(&self) -> u8 {
-        KindOf::<R>::LEVELS
-    }
-
-    fn groups(&self) -> bool {
-        KindOf::<R>::GROUPS
-    }
-
-    fn ages(&self) -> bool {
-        KindOf::<R>::AGES
-    }
-
-    fn order(&mut self, order: &GroupOrder) {
-        self.queue()
-            .with(|session| KindOf::<R>::order(session, order));
-    }
-
-    fn group(&mut self, group: u8) -> Option<GroupFigures> {
-        figures(self.with(|queue| KindOf::<R>::group(queue, group))?)
-    }
-
-    fn age_after(&mut self, after: Option<Duration>) {
-        self.queue()
-            .with(|session| KindOf::<R>::age(session, after));
-    }
-
     fn abilities(&self) -> Abilities {
         Abilities {
+            levels: KindOf::<R>::LEVELS,
+            groups: KindOf::<R>::GROUPS,
+            ages: KindOf::<R>::AGES,
             limits_keys: StorageOf::<R>::LIMITS_KEYS,
             governs: StorageOf::<R>::governs::<KindOf<R>>(),
             suspends: StorageOf::<R>::suspends::<KindOf<R>>(),
@@ -196,232 +165,161 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
         }
     }
 
-    fn add(&mut self, key: Key) -> Result<Added, Rejected<Key>> {
-        self.queue().add(key)
-    }
-
-    fn add_after(&mut self, key: Key, delay: Duration) -> Result<Added, Rejected<Key>> {
-        self.queue().add_after(key, delay)
-    }
-
-    fn add_at(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
-        self.queue().add_at(key, due)
-    }
-
-    fn add_rate_limited(&mut self, key: Key) -> Result<Scheduled, Rejected<Key>> {
-        self.queue().add_rate_limited(key).map(Scheduled::from)
-    }
-
-    fn add_with(&mut self, key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>> {
-        self.queue().add_with(key, options).map(Scheduled::from)
-    }
-
-    fn add_displacing(&mut self, key: Key, options: AddOptions) -> Displaced {
-        let added = self.queue().add_displacing(key, options);
-        added.map(|(scheduled, left)| (scheduled.into(), left.map(Left::from)))
-    }
-
-    fn add_debounced(
-        &mut self,
-        key: Key,
-        quiet: Duration,
-        max: Duration,
-    ) -> Result<Added, Rejected<Key>> {
-        self.queue().timed(true, |session| {
-            StorageOf::<R>::add_debounced(session, key, [quiet, max])
-        })
-    }
-
-    fn add_many(&mut self, keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>) {
-        let mut rejected = Vec::new();
-        let keys = keys.iter().copied();
-        let added = self.queue().add_many(keys, |key| rejected.push(key));
-        (added, rejected)
-    }
-
-    fn forget(&mut self, key: Key) -> u32 {
-        self.queue().forget(&key)
-    }
-
-    fn cancel_key(&mut self, key: Key) -> Option<Known> {
-        self.queue().cancel(&key).map(Known::from)
-    }
-
-    fn cancel_delay(&mut self, key: Key) -> Option<Instant> {
-        self.queue().cancel_delay(&key)
-    }
-
-    fn expedite(&mut self, key: Key) -> bool {
-        self.queue().expedite(&key)
-    }
-
-    fn expedite_all(&mut self) {
-        self.queue().expedite_all();
-    }
-
-    fn retain_below(&mut self, key: Key) -> usize {
-        match key {
-            0 => self.queue().clear(),
-            _ => self.queue().retain(|other| *other < key),
+    fn apply(&mut self, operation: &Operation) -> Answer {
+        let Self { runtime, held } = self;
+        let queue = runtime.queue();
+        match *operation {
+            Operation::Add(key) => Answer::Added(queue.add(key)),
+            Operation::AddAfter(key, delay) => Answer::Added(queue.add_after(key, delay)),
+            Operation::AddAt(key, due) => Answer::Added(queue.add_at(key, due)),
+            Operation::AddRateLimited(key) => {
+                Answer::Scheduled(queue.add_rate_limited(key).map(Scheduled::from))
+            }
+            Operation::AddWith(key, options) => {
+                Answer::Scheduled(queue.add_with(key, options).map(Scheduled::from))
+            }
+            Operation::AddDisplacing(key, options) => {
+                let added = queue.add_displacing(key, options);
+                Answer::Displaced(added.map(|(scheduled, left)| (scheduled.into(), left)))
+            }
+            Operation::AddDebounced(key, quiet, max) => {
+                Answer::Added(queue.timed(true, |session| {
+                    StorageOf::<R>::add_debounced(session, key, [quiet, max])
+                }))
+            }
+            Operation::AddMany(ref keys) => {
+                let mut rejected = Vec::new();
+                let many = queue.add_many(keys.iter().copied(), |key| rejected.push(key));
+                Answer::AddedMany(many, rejected)
+            }
+            Operation::Restore(left) => Answer::Restored(queue.restore(left)),
+            Operation::Forget(key) => Answer::Count(queue.forget(&key) as usize),
+            Operation::CancelKey(key) => Answer::State(queue.cancel(&key)),
+            Operation::CancelDelay(key) => Answer::Due(queue.cancel_delay(&key)),
+            Operation::Expedite(key) => Answer::Is(queue.expedite(&key)),
+            Operation::ExpediteAll => {
+                queue.expedite_all();
+                Answer::Done
+            }
+            Operation::RetainBelow(0) => Answer::Count(queue.clear()),
+            Operation::RetainBelow(key) => Answer::Count(queue.retain(|other| *other < key)),
+            Operation::Pause => {
+                queue.pause();
+                Answer::Done
+            }
+            Operation::Unpause => {
+                queue.unpause();
+                Answer::Done
+            }
+            Operation::Suspend(key, timeout) => Answer::Is(queue.timed(true, |session| {
+                StorageOf::<R>::suspend(session, key, Some(timeout))
+            })),
+            Operation::Resume(key) => {
+                Answer::Is(queue.with(|session| StorageOf::<R>::suspend(session, key, None)))
+            }
+            Operation::Order(ref order) => {
+                queue.with(|session| KindOf::<R>::order(session, order));
+                Answer::Done
+            }
+            Operation::AgeAfter(after) => {
+                queue.with(|session| KindOf::<R>::age(session, after));
+                Answer::Done
+            }
+            Operation::LimitKeys(keys) => {
+                queue.with(|session| StorageOf::<R>::limit_keys(session, keys));
+                Answer::Done
+            }
+            Operation::SetPolicy(ref policy) => {
+                queue.with(|session| StorageOf::<R>::set_policy(session, policy.build()));
+                Answer::Done
+            }
+            Operation::TryGet => Answer::Work(runtime.try_get().map(|taken| held.hand(taken))),
+            Operation::Get(sleeper) => {
+                let mut getter = held.getter(sleeper);
+                let next = queue.with(|session| session.poll_get(&mut getter));
+                held.keep(sleeper, getter, &next);
+                Answer::Next(held.hand_next(next))
+            }
+            Operation::GetMany(max, sleeper) => {
+                let (mut getter, mut taken) = (held.getter(sleeper), Vec::new());
+                let next = queue.with(|session| {
+                    session.poll_get_many(max, &mut getter, |work| taken.push(work))
+                });
+                held.keep(sleeper, getter, &next);
+                let hand = |work| held.hand(work);
+                Answer::NextMany(map_next(next, |_| taken.into_iter().map(hand).collect()))
+            }
+            Operation::Next(run, action, sleeper) => {
+                let (mut getter, ticket) = (held.getter(sleeper), held.ticket(run));
+                let (finished, next) = queue.timed(true, |session| {
+                    let finish = |ticket| session.finish(ticket, action);
+                    let finished = ticket.map_or(Finished::Stale, finish);
+                    (finished, session.poll_get(&mut getter))
+                });
+                held.keep(sleeper, getter, &next);
+                Answer::Turn(finished, held.hand_next(next))
+            }
+            Operation::Leave(sleeper) => {
+                let mut getter = held.getter(sleeper);
+                queue.with(|session| session.leave(&mut getter));
+                Answer::Done
+            }
+            Operation::DoneKey(key) => Answer::Finished(queue.release_key(&key)),
+            Operation::Done(run) => {
+                let finish = |ticket| queue.finish(ticket, Action::Release);
+                Answer::Finished(held.ticket(run).map_or(Finished::Stale, finish))
+            }
+            Operation::Complete(run, action) => {
+                let finish = |ticket| queue.finish(ticket, action);
+                Answer::Finished(held.ticket(run).map_or(Finished::Stale, finish))
+            }
+            Operation::CompleteMany(ref runs, action) => {
+                let tickets = held.tickets(runs);
+                let used = runs.len() - tickets.len();
+                Answer::Count(used + queue.finish_many(tickets, action))
+            }
+            Operation::PanicAtWork => Answer::Is(runtime.panic_at_work()),
+            Operation::PanicUnderLock => {
+                let lock = queue.lock();
+                let panic = || resume_unwind(Box::new("a panic while the lock is held"));
+                Answer::Is(panicking(|| lock.with(|_| panic())))
+            }
+            Operation::ReportRunning => {
+                queue.report_running();
+                Answer::Done
+            }
+            Operation::ShutDown => {
+                queue.shut_down();
+                Answer::Done
+            }
+            Operation::BeginDrain => Answer::Drain(held.keep_drain(queue.begin_drain())),
+            Operation::Drained(drain) => match held.drain(drain) {
+                Some(drain) => Answer::Drained(queue.drain_status(drain)),
+                None => Answer::Lacking,
+            },
+            Operation::TakeDelayed => Answer::Left(queue.take_delayed()),
+            Operation::TakeReady => Answer::Left(queue.take_ready()),
+            Operation::Len => Answer::Count(queue.len()),
+            Operation::Snapshot => Answer::Snapshot(in_order(queue.snapshot())),
+            Operation::State(key) => Answer::State(queue.state(&key)),
+            Operation::Contains(key) => Answer::Is(queue.contains(&key)),
+            Operation::Failures(key) => Answer::Count(queue.failures(&key) as usize),
+            Operation::Why(key) => Answer::Why(queue.with(|session| session.why(&key))),
+            Operation::Stats => Answer::Stats(queue.look(|queue| queue.stats())),
+            Operation::Group(group) => {
+                let state = queue.look(|queue| KindOf::<R>::group(queue, group));
+                Answer::Group(state.and_then(figures))
+            }
+            Operation::IsPaused => Answer::Is(queue.is_paused()),
+            Operation::IsIdle => Answer::Is(queue.is_idle()),
+            Operation::IsSettled => Answer::Is(queue.is_settled()),
+            Operation::IsShuttingDown => Answer::Is(queue.is_shutting_down()),
+            _ => Answer::Lacking,
         }
-    }
-
-    fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
-        self.queue().restore(left.into()).map_err(refused)
-    }
-
-    fn pause(&mut self) {
-        self.queue().pause();
-    }
-
-    fn unpause(&mut self) {
-        self.queue().unpause();
-    }
-
-    fn is_paused(&mut self) -> bool {
-        self.queue().is_paused()
-    }
-
-    fn suspend(&mut self, key: Key, timeout: Duration) -> bool {
-        self.queue().timed(true, |session| {
-            StorageOf::<R>::suspend(session, key, Some(timeout))
-        })
-    }
-
-    fn resume(&mut self, key: Key) -> bool {
-        self.queue()
-            .with(|session| StorageOf::<R>::suspend(session, key, None))
-    }
-
-    fn is_idle(&mut self) -> bool {
-        self.queue().is_idle()
-    }
-
-    fn is_settled(&mut self) -> bool {
-        self.queue().is_settled()
-    }
-
-    fn try_get(&mut self) -> Option<Handed> {
-        self.0.try_get()
-    }
-
-    fn get(&mut self, getter: &mut Getter) -> Next<Handed> {
-        let next = self.queue().with(|session| session.poll_get(getter));
-        map_next(next, Handed::from)
-    }
-
-    fn get_many(&mut self, max: usize, getter: &mut Getter) -> Next<Vec<Handed>> {
-        let mut taken = Vec::new();
-        let next = self.queue().with(|session| {
-            session.poll_get_many(max, getter, |work| taken.push(Handed::from(work)))
-        });
-        map_next(next, |_| taken)
-    }
-
-    fn next(&mut self, ticket: Ticket, action: Action, getter: &mut Getter) -> Turn {
-        let Some(ticket) = ticket.core() else {
-            return (Finished::Stale, self.get(getter));
-        };
-        let (finished, next) = self.queue().timed(true, |session| {
-            (session.finish(ticket, action), session.poll_get(getter))
-        });
-        (finished, map_next(next, Handed::from))
-    }
-
-    fn leave(&mut self, getter: &mut Getter) {
-        self.queue().with(|session| session.leave(getter));
-    }
-
-    fn release_key(&mut self, key: Key) -> Finished {
-        self.queue().release_key(&key)
-    }
-
-    fn release(&mut self, ticket: Ticket) -> Finished {
-        self.finish(ticket, Action::Release)
-    }
-
-    fn finish_many(&mut self, tickets: Vec<Ticket>, action: Action) -> usize {
-        let tickets = tickets.into_iter().filter_map(Ticket::core);
-        self.queue().finish_many(tickets, action)
-    }
-
-    fn finish(&mut self, ticket: Ticket, action: Action) -> Finished {
-        match ticket.core() {
-            Some(ticket) => self.queue().finish(ticket, action),
-            None => Finished::Stale,
-        }
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        self.0.panic_at_work()
-    }
-
-    fn panic_under_lock(&mut self) -> bool {
-        let lock = self.queue().lock();
-        panicking(|| lock.with(|_| resume_unwind(Box::new("a panic while the lock is held"))))
-    }
-
-    fn shut_down(&mut self) {
-        self.queue().shut_down();
-    }
-
-    fn begin_drain(&mut self) -> Drain {
-        Drain::Core(self.queue().begin_drain())
-    }
-
-    fn drained(&mut self, drain: &Drain) -> Drained {
-        match drain {
-            Drain::Core(drain) => self.queue().drain_status(drain),
-            Drain::Numbered(_) => Drained::Pending,
-        }
-    }
-
-    fn take_delayed(&mut self) -> Option<Left> {
-        self.queue().take_delayed().map(Left::from)
-    }
-
-    fn take_ready(&mut self) -> Option<Left> {
-        self.queue().take_ready().map(Left::from)
-    }
-
-    fn len(&mut self) -> usize {
-        self.queue().len()
-    }
-
-    fn snapshot(&mut self) -> Vec<(Key, Known)> {
-        in_order(self.queue().snapshot())
-    }
-
-    fn state(&mut self, key: Key) -> Option<Known> {
-        self.queue().state(&key).map(Known::from)
-    }
-
-    fn contains(&mut self, key: Key) -> bool {
-        self.queue().contains(&key)
-    }
-
-    fn failures(&mut self, key: Key) -> u32 {
-        self.queue().failures(&key)
-    }
-
-    fn why(&mut self, key: Key) -> Why {
-        self.queue().with(|session| session.why(&key))
-    }
-
-    fn stats(&mut self) -> Stats {
-        self.with(|queue| queue.stats())
-    }
-
-    fn is_shutting_down(&mut self) -> bool {
-        self.queue().is_shutting_down()
-    }
-
-    fn report_running(&mut self) {
-        self.queue().report_running();
     }
 
     fn figures(&mut self) -> Option<Figures> {
-        self.0.figures()
+        self.runtime.figures()
     }
 
     fn now(&self) -> Instant {
@@ -429,7 +327,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn advance(&mut self, by: Duration) {
-        self.0.advance(by);
+        self.runtime.advance(by);
     }
 
     fn asleep(&mut self) -> Option<usize> {
@@ -446,29 +344,30 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn start(&mut self, id: CallId, call: Call) -> bool {
-        let begun = self.0.begin(call);
-        let started = begun.map(|begun| self.0.calls().start(id, begun));
+        let begun = self.runtime.begin(call);
+        let started = begun.map(|begun| self.runtime.calls().start(id, begun));
         started.is_some()
     }
 
     fn next_unrun(&mut self, action: Action) -> bool {
-        self.0.next_unrun(action)
+        self.runtime.next_unrun(action)
     }
 
     fn settle(&mut self) -> bool {
-        self.0.calls().settle()
+        self.runtime.calls().settle()
     }
 
-    fn answer(&mut self, id: CallId) -> Option<Answer> {
-        self.0.calls().answer(id)
+    fn answer(&mut self, id: CallId) -> Option<Returned<Handed>> {
+        let returned = self.runtime.calls().answer(id)?;
+        Some(returned.map(|taken| self.held.hand(taken)))
     }
 
     fn cancel(&mut self, id: CallId) {
-        self.0.calls().cancel(id);
+        self.runtime.calls().cancel(id);
     }
 
     fn nudge(&mut self, id: CallId) {
-        self.0.calls().nudge(id);
+        self.runtime.calls().nudge(id);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::strategy::{BoxedStrategy, Strategy};
 use requeue_proptest::conformance::{drawn, hold, rules_broken};
-use requeue_proptest::histories::{Step, calls, find};
+use requeue_proptest::histories::{Operation, calls, find};
 use requeue_proptest::subject::{Call, OnWorkQueue};
 
 use super::{Plan, Toy};
@@ -81,7 +81,7 @@ fn finds<P: Plan>(steps_max: usize, phrases: &[&str], group: &str) {
 
 #[track_caller]
 fn finds_among<P: Plan>(
-    drawn: BoxedStrategy<Vec<Step>>,
+    drawn: BoxedStrategy<Vec<Operation>>,
     steps_max: usize,
     phrases: &[&str],
     group: &str,
@@ -185,10 +185,10 @@ fn a_lowered_deadline_that_is_not_armed_again_is_found() {
 /// If its worker completes the key first, that is the shorter way to find out.
 #[test]
 fn a_double_hand_out_is_found() {
-    let completes = |step: &Step| match step {
-        Step::Start(call) => *call != Call::Get,
-        Step::NextUnrun(_) => true,
-        Step::Add(_) | Step::Cancel(_) | Step::Nudge(_) | Step::Settle => false,
+    let completes = |step: &Operation| match step {
+        Operation::Start(call) => *call != Call::Get,
+        Operation::NextUnrun(_) => true,
+        Operation::Add(_) | Operation::Cancel(_) | Operation::Nudge(_) | Operation::Settle => false,
         _ => true,
     };
     let none_completes = calls().prop_map(move |mut steps| {
@@ -215,7 +215,7 @@ fn a_leaked_slot_is_found() {
 
 #[test]
 fn a_key_that_is_lost_between_take_and_guard_is_found() {
-    finds::<Preempted>(6, &["key 1 is still active"], "cancelled_getters");
+    finds::<Preempted>(6, &["is still active"], "cancelled_getters");
     let failure = failure_of::<Preempted>(
         "cancelled_getters",
         "a_getter_cancelled_while_it_takes_a_key_gives_it_back",
@@ -233,7 +233,7 @@ fn a_lock_that_is_poisoned_is_found() {
     let failure = failure_of::<Poisoned>("lock", "a_panic_under_the_lock_does_not_poison_it");
     let lines = "
   2. a panic while the lock is held
-  3. stats()
+  3. Stats
 called `Result::unwrap()` on an `Err` value: PoisonError";
     assert!(failure.contains(lines), "{failure}");
 }
@@ -255,9 +255,9 @@ fn a_case_reports_how_it_got_there() {
     let expected = "\
 panicking_worker::its_key_comes_back_as_failed
   1. a new queue, limited by Exponential { base_ns: 1000000, max_ns: 1000000000 }
-  2. add(1): Ok(Ready)
+  2. Add(1): Ok(Ready)
   3. a worker takes the first ready key, and panics
-  4. failures(1): 0
+  4. Failures(1): 0
 assertion `left == right` failed: failures 1
   left: 0
  right: 1";

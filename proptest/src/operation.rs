@@ -1,0 +1,497 @@
+//! What can be done to a queue, and what it answers: values that a test draws, compares and prints.
+
+use std::fmt;
+use std::time::Duration;
+
+use requeue_core::binding::Next;
+use requeue_core::{
+    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, KeyState, Leftover, Rejected,
+    Stats, Why,
+};
+
+use crate::subject::{Call, GroupFigures, GroupOrder, PolicySpec, Scheduled, Subject};
+
+/// The keys of every test.
+pub type Key = u16;
+
+/// A key that was left over after shutdown.
+pub type Left = Leftover<Key>;
+
+/// A key that another queue has left like this.
+pub fn left_over(key: Key, left: Duration, failures: u32, priority: u8) -> Left {
+    let mut leftover = Left::new(key);
+    leftover.left = left;
+    leftover.failures = failures;
+    leftover.priority = priority;
+    leftover
+}
+
+/// One step of a history: an operation that never waits, or a step of the calls that do.
+///
+/// A drawn history names runs, sleepers and calls by [picks](Run::Pick). Where there is none to
+/// pick, nothing happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// Adds a key.
+    Add(Key),
+    /// Adds a key after a delay.
+    AddAfter(Key, Duration),
+    /// Adds a key at a point in time.
+    AddAt(Key, Instant),
+    /// Counts a failure, and adds the key after the delay of the limiter.
+    AddRateLimited(Key),
+    /// Adds a key as asked.
+    AddWith(Key, AddOptions),
+    /// The same, in place of a key of a lower level if there is no room.
+    AddDisplacing(Key, AddOptions),
+    /// Adds a key once no such add has come for the first time, or the second time is over since
+    /// the first of them. Only for a queue that [can have a policy](crate::subject::Abilities).
+    AddDebounced(Key, Duration, Duration),
+    /// Adds keys in order.
+    AddMany(Vec<Key>),
+    /// Adds a key as another queue has left it.
+    Restore(Left),
+    /// Forgets the failures of a key.
+    Forget(Key),
+    /// Takes back the work of a key.
+    CancelKey(Key),
+    /// Takes back the deadline of a key.
+    CancelDelay(Key),
+    /// Ends the delay of a key.
+    Expedite(Key),
+    /// Ends the delays of all keys. In a history it is left out where there are several and the
+    /// limiter holds keys, because then their order is not specified.
+    ExpediteAll,
+    /// Takes back the work of all keys but those below one. In a history it is left out where
+    /// several of them would be kept for their failures alone, because then their order is not
+    /// specified.
+    RetainBelow(Key),
+    /// Hands out no key from now on.
+    Pause,
+    /// Ends a pause.
+    Unpause,
+    /// Suspends a key for a while at most, in a queue that can.
+    Suspend(Key, Duration),
+    /// Ends the suspension of a key, in a queue that can.
+    Resume(Key),
+    /// Changes the limits of groups, in a queue that has them.
+    Order(GroupOrder),
+    /// Sets after which time keys age, in a queue whose keys do.
+    AgeAfter(Option<Duration>),
+    /// Changes how many keys fit, any number with [`usize::MAX`], in a queue that can be limited.
+    LimitKeys(usize),
+    /// Changes how many keys may be kept for their failures alone, where that can be changed.
+    LimitFailureRecords(usize),
+    /// Changes how many due keys an operation makes ready, where a step is one operation.
+    LimitDueKeys(u8),
+    /// Changes what else keys wait for, in a queue that can have a policy.
+    SetPolicy(PolicySpec),
+
+    /// Hands out the first ready key.
+    TryGet,
+    /// One look of a call that may wait, and sleeps if there is nothing.
+    Get(Sleeper),
+    /// The same for many keys.
+    GetMany(usize, Sleeper),
+    /// Completes a run, and looks for the next key.
+    Next(Run, Action, Sleeper),
+    /// A sleeper is cancelled.
+    Leave(Sleeper),
+    /// Completes the run of a key by name.
+    DoneKey(Key),
+    /// Completes a run, which may have been completed before.
+    Done(Run),
+    /// Completes a run, and says what becomes of the key.
+    Complete(Run, Action),
+    /// Completes runs in order.
+    CompleteMany(Vec<Run>, Action),
+    /// A worker takes the first ready key, if there is one, panics with it, and is caught. The key
+    /// counts as failed.
+    PanicAtWork,
+    /// Something panics while the queue's lock is held, and is caught.
+    PanicUnderLock,
+    /// Reports the gauges of work under way.
+    ReportRunning,
+
+    /// Takes no more keys, and ends every wait for the drain.
+    ShutDown,
+    /// Takes no more keys, and begins to wait for the drain.
+    BeginDrain,
+    /// How a wait for the drain stands.
+    Drained(Drain),
+    /// After shutdown: takes out the first delayed key.
+    TakeDelayed,
+    /// After shutdown: takes out the first ready key.
+    TakeReady,
+
+    /// How many keys are ready. Like every operation that could tell, it first releases what is
+    /// due.
+    Len,
+    /// What the queue knows of each key that it holds, in the order of the keys.
+    Snapshot,
+    /// What the queue knows of a key.
+    State(Key),
+    /// Whether there is work to be done on a key.
+    Contains(Key),
+    /// How many failures are remembered of a key.
+    Failures(Key),
+    /// Why a key does not run.
+    Why(Key),
+    /// The counts of the queue. Releases nothing.
+    Stats,
+    /// The figures of a group, if it has keys.
+    Group(u8),
+    /// Whether the queue is paused.
+    IsPaused,
+    /// Whether no key is ready or active.
+    IsIdle,
+    /// Whether no key is ready, active or delayed.
+    IsSettled,
+    /// Whether the queue is shutting down.
+    IsShuttingDown,
+
+    /// Time passes.
+    Advance(Duration),
+    /// Time passes until the earliest deadline.
+    AdvanceToDeadline,
+    /// A sleeper looks again, woken or not.
+    LookAgain(u8),
+    /// Begins a call of the queue's own.
+    Start(Call),
+    /// Makes a call that completes a key and waits for the next, and drops it before it has run.
+    NextUnrun(Action),
+    /// A call that waits is cancelled.
+    Cancel(u8),
+    /// A call that waits is let run although it was not woken.
+    Nudge(u8),
+    /// Everything runs that can.
+    Settle,
+}
+
+/// What an operation answers: core's own answers.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// Nothing is returned.
+    Done,
+    /// The queue has no such operation, and has done nothing.
+    Lacking,
+    /// Yes or no.
+    Is(bool),
+    /// How many.
+    Count(usize),
+    /// What became of an add.
+    Added(Result<Added, Rejected<Key>>),
+    /// What became of an add that may have the key wait.
+    Scheduled(Result<Scheduled, Rejected<Key>>),
+    /// The same, and the key that made way.
+    Displaced(Displaced),
+    /// What became of many, and those that were handed back.
+    AddedMany(AddedMany, Vec<Rejected<Key>>),
+    /// What became of a key that another queue has left.
+    Restored(Result<Added, Rejected<Left>>),
+    /// What is known of a key.
+    State(Option<KeyState>),
+    /// What is known of all keys.
+    Snapshot(Vec<(Key, KeyState)>),
+    /// A deadline.
+    Due(Option<Instant>),
+    /// A key that was handed out.
+    Work(Option<Handed>),
+    /// What there is to do for a call.
+    Next(Next<Handed>),
+    /// The same for many keys.
+    NextMany(Next<Vec<Handed>>),
+    /// What became of a run, and what there is to do next.
+    Turn(Finished, Next<Handed>),
+    /// What became of a run.
+    Finished(Finished),
+    /// A wait for the drain.
+    Drain(Drain),
+    /// How a wait for the drain stands.
+    Drained(Drained),
+    /// A key that was left over.
+    Left(Option<Left>),
+    /// Why a key does not run.
+    Why(Why),
+    /// The counts of the queue.
+    Stats(Stats),
+    /// The figures of a group.
+    Group(Option<GroupFigures>),
+}
+
+/// The right to complete a run: the key, and how often the queue had handed it out to the test by
+/// then. It is the same for every queue with the same history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket {
+    /// The key.
+    pub key: Key,
+    /// The number of the run.
+    pub run: u64,
+}
+
+/// Which run an operation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// One of those that have begun, in a history that is drawn.
+    Pick(u8),
+    /// That of a ticket.
+    Of(Ticket),
+}
+
+impl From<Ticket> for Run {
+    fn from(ticket: Ticket) -> Self {
+        Self::Of(ticket)
+    }
+}
+
+/// Which call looks, or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleeper {
+    /// A new one.
+    New,
+    /// One of those that sleep, in a history that is drawn.
+    Pick(u8),
+    /// The one with this number.
+    Of(u32),
+}
+
+/// One wait for the drain, numbered from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drain(pub usize);
+
+/// A key that was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// The key.
+    pub key: Key,
+    /// Completes its run.
+    pub ticket: Ticket,
+    /// How many failures were remembered of it.
+    pub failures: u32,
+    /// Its priority level.
+    pub priority: u8,
+    /// It was suspended, and nobody resumed it in time.
+    pub timed_out: bool,
+}
+
+impl fmt::Display for Handed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "key {} with {} failures", self.key, self.failures)?;
+        match self.priority {
+            0 => {}
+            level => write!(f, " at level {level}")?,
+        }
+        f.write_str(if self.timed_out { ", timed out" } else { "" })
+    }
+}
+
+/// What became of a run, and what there is to do next.
+pub type Turn = (Finished, Next<Handed>);
+
+/// What [`Operation::AddDisplacing`] answers: what was added, and the key that made way.
+pub type Displaced = Result<(Scheduled, Option<Left>), Rejected<Key>>;
+
+impl Operation {
+    /// Whether it moves the clock.
+    pub(crate) fn passes_time(&self) -> bool {
+        matches!(self, Self::Advance(_) | Self::AdvanceToDeadline)
+    }
+
+    /// Whether it adds a key by name.
+    pub(crate) fn adds(&self) -> bool {
+        matches!(
+            self,
+            Self::Add(_)
+                | Self::AddAfter(..)
+                | Self::AddAt(..)
+                | Self::AddRateLimited(_)
+                | Self::AddWith(..)
+                | Self::AddDisplacing(..)
+                | Self::AddDebounced(..)
+                | Self::Restore(_)
+        )
+    }
+
+    /// The highest key that is named.
+    pub(crate) fn highest_key(&self) -> Key {
+        match self {
+            Self::Add(key)
+            | Self::AddAfter(key, _)
+            | Self::AddAt(key, _)
+            | Self::AddRateLimited(key)
+            | Self::AddWith(key, _)
+            | Self::AddDisplacing(key, _)
+            | Self::AddDebounced(key, ..)
+            | Self::Forget(key)
+            | Self::CancelKey(key)
+            | Self::CancelDelay(key)
+            | Self::Expedite(key)
+            | Self::DoneKey(key)
+            | Self::Why(key)
+            | Self::Suspend(key, _)
+            | Self::Resume(key)
+            | Self::Start(Call::Flush(key) | Call::CancelAndWait(key) | Call::AddWait(key))
+            | Self::Restore(Left { key, .. }) => *key,
+            Self::AddMany(keys) => keys.iter().copied().max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+impl Answer {
+    /// Whether two queues have answered the same. *When* a call that sleeps looks again they may
+    /// choose: one of those who sleep watches the clock for all.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Next(Next::Wait { .. }), Self::Next(Next::Wait { .. }))
+            | (Self::NextMany(Next::Wait { .. }), Self::NextMany(Next::Wait { .. })) => true,
+            (Self::Turn(one, Next::Wait { .. }), Self::Turn(other, Next::Wait { .. })) => {
+                one == other
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// As a reader of a history wants to have it.
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let next = |next: &Next<Handed>| match next {
+            Next::Work(handed) => handed.to_string(),
+            Next::Wait { .. } => String::from("it sleeps"),
+            Next::Closed => String::from("closed"),
+        };
+        let many = |handed: &[Handed]| {
+            let keys: Vec<String> = handed.iter().map(Handed::to_string).collect();
+            keys.join(", ")
+        };
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Lacking => f.write_str("there is no such operation"),
+            Self::Is(it) => write!(f, "{it:?}"),
+            Self::Count(it) => write!(f, "{it:?}"),
+            Self::Added(it) => write!(f, "{it:?}"),
+            Self::Scheduled(it) => write!(f, "{it:?}"),
+            Self::Displaced(it) => write!(f, "{it:?}"),
+            Self::AddedMany(it, rejected) => write!(f, "{:?}", (it, rejected)),
+            Self::Restored(it) => write!(f, "{it:?}"),
+            Self::State(it) => write!(f, "{it:?}"),
+            Self::Snapshot(it) => write!(f, "{it:?}"),
+            Self::Due(it) => write!(f, "{it:?}"),
+            Self::Work(None) => f.write_str("no key"),
+            Self::Work(Some(handed)) => write!(f, "{handed}"),
+            Self::Next(it) => f.write_str(&next(it)),
+            Self::NextMany(Next::Work(handed)) => f.write_str(&many(handed)),
+            Self::NextMany(Next::Wait { .. }) => f.write_str("it sleeps"),
+            Self::NextMany(Next::Closed) => f.write_str("closed"),
+            Self::Turn(finished, it) => write!(f, "{finished:?}, {}", next(it)),
+            Self::Finished(it) => write!(f, "{it:?}"),
+            Self::Drain(_) => f.write_str("done"),
+            Self::Drained(it) => write!(f, "{it:?}"),
+            Self::Left(it) => write!(f, "{it:?}"),
+            Self::Why(it) => write!(f, "{it:?}"),
+            Self::Stats(it) => write!(f, "{it:?}"),
+            Self::Group(it) => write!(f, "{it:?}"),
+        }
+    }
+}
+
+/// An answer that is of no use to its caller.
+#[track_caller]
+#[expect(clippy::panic, reason = "this is how a test fails")]
+fn unfit(operation: &Operation, answer: &Answer) -> ! {
+    panic!("{operation:?} is answered by {answer:?}")
+}
+
+/// Each operation as a method, for tests that are written by hand.
+macro_rules! methods {
+    ($($name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?:
+        $operation:expr => $pattern:pat => $value:expr;)+) => {
+        /// The operations as methods, with the answers that fit them.
+        ///
+        /// # Panics
+        ///
+        /// If a queue answers an operation by something else, as by [`Answer::Lacking`].
+        #[allow(missing_docs, reason = "they are documented as values")]
+        pub trait Operate: Subject {$(
+            #[track_caller]
+            fn $name(&mut self, $($argument: $type),*) $(-> $answer)? {
+                let operation = $operation;
+                match self.apply(&operation) {
+                    $pattern => $value,
+                    other => unfit(&operation, &other),
+                }
+            }
+        )+}
+    };
+}
+
+impl<S: Subject + ?Sized> Operate for S {}
+
+use Operation as O;
+
+methods! {
+    add(key: Key) -> Result<Added, Rejected<Key>>: O::Add(key) => Answer::Added(it) => it;
+    add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>:
+        O::AddAfter(key, delay) => Answer::Added(it) => it;
+    add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>:
+        O::AddAt(key, due) => Answer::Added(it) => it;
+    add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>:
+        O::AddRateLimited(key) => Answer::Scheduled(it) => it;
+    add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>:
+        O::AddWith(key, options) => Answer::Scheduled(it) => it;
+    add_displacing(key: Key, options: AddOptions) -> Displaced:
+        O::AddDisplacing(key, options) => Answer::Displaced(it) => it;
+    add_debounced(key: Key, quiet: Duration, max: Duration) -> Result<Added, Rejected<Key>>:
+        O::AddDebounced(key, quiet, max) => Answer::Added(it) => it;
+    add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>):
+        O::AddMany(keys.to_vec()) => Answer::AddedMany(many, rejected) => (many, rejected);
+    restore(left: Left) -> Result<Added, Rejected<Left>>:
+        O::Restore(left) => Answer::Restored(it) => it;
+    forget(key: Key) -> u32: O::Forget(key) => Answer::Count(it) => it as u32;
+    cancel_key(key: Key) -> Option<KeyState>: O::CancelKey(key) => Answer::State(it) => it;
+    cancel_delay(key: Key) -> Option<Instant>: O::CancelDelay(key) => Answer::Due(it) => it;
+    expedite(key: Key) -> bool: O::Expedite(key) => Answer::Is(it) => it;
+    expedite_all(): O::ExpediteAll => Answer::Done => ();
+    retain_below(key: Key) -> usize: O::RetainBelow(key) => Answer::Count(it) => it;
+    pause(): O::Pause => Answer::Done => ();
+    unpause(): O::Unpause => Answer::Done => ();
+    suspend(key: Key, timeout: Duration) -> bool: O::Suspend(key, timeout) => Answer::Is(it) => it;
+    resume(key: Key) -> bool: O::Resume(key) => Answer::Is(it) => it;
+    order(order: &GroupOrder): O::Order(order.clone()) => Answer::Done => ();
+    age_after(after: Option<Duration>): O::AgeAfter(after) => Answer::Done => ();
+    limit_keys(keys: usize): O::LimitKeys(keys) => Answer::Done => ();
+    try_get() -> Option<Handed>: O::TryGet => Answer::Work(it) => it;
+    get(sleeper: u32) -> Next<Handed>: O::Get(Sleeper::Of(sleeper)) => Answer::Next(it) => it;
+    get_many(max: usize, sleeper: u32) -> Next<Vec<Handed>>:
+        O::GetMany(max, Sleeper::Of(sleeper)) => Answer::NextMany(it) => it;
+    next(ticket: Ticket, action: Action, sleeper: u32) -> Turn:
+        O::Next(ticket.into(), action, Sleeper::Of(sleeper)) => Answer::Turn(end, next) => (end, next);
+    leave(sleeper: u32): O::Leave(Sleeper::Of(sleeper)) => Answer::Done => ();
+    release_key(key: Key) -> Finished: O::DoneKey(key) => Answer::Finished(it) => it;
+    release(ticket: Ticket) -> Finished: O::Done(ticket.into()) => Answer::Finished(it) => it;
+    finish(ticket: Ticket, action: Action) -> Finished:
+        O::Complete(ticket.into(), action) => Answer::Finished(it) => it;
+    finish_many(tickets: Vec<Ticket>, action: Action) -> usize:
+        O::CompleteMany(tickets.into_iter().map(Run::Of).collect(), action) => Answer::Count(it) => it;
+    panic_at_work() -> bool: O::PanicAtWork => Answer::Is(it) => it;
+    panic_under_lock() -> bool: O::PanicUnderLock => Answer::Is(it) => it;
+    report_running(): O::ReportRunning => Answer::Done => ();
+    shut_down(): O::ShutDown => Answer::Done => ();
+    begin_drain() -> Drain: O::BeginDrain => Answer::Drain(it) => it;
+    drained(drain: &Drain) -> Drained: O::Drained(*drain) => Answer::Drained(it) => it;
+    take_delayed() -> Option<Left>: O::TakeDelayed => Answer::Left(it) => it;
+    take_ready() -> Option<Left>: O::TakeReady => Answer::Left(it) => it;
+    len() -> usize: O::Len => Answer::Count(it) => it;
+    snapshot() -> Vec<(Key, KeyState)>: O::Snapshot => Answer::Snapshot(it) => it;
+    state(key: Key) -> Option<KeyState>: O::State(key) => Answer::State(it) => it;
+    contains(key: Key) -> bool: O::Contains(key) => Answer::Is(it) => it;
+    failures(key: Key) -> u32: O::Failures(key) => Answer::Count(it) => it as u32;
+    why(key: Key) -> Why: O::Why(key) => Answer::Why(it) => it;
+    stats() -> Stats: O::Stats => Answer::Stats(it) => it;
+    group(group: u8) -> Option<GroupFigures>: O::Group(group) => Answer::Group(it) => it;
+    is_paused() -> bool: O::IsPaused => Answer::Is(it) => it;
+    is_idle() -> bool: O::IsIdle => Answer::Is(it) => it;
+    is_settled() -> bool: O::IsSettled => Answer::Is(it) => it;
+    is_shutting_down() -> bool: O::IsShuttingDown => Answer::Is(it) => it;
+}

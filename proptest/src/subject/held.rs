@@ -1,0 +1,107 @@
+//! What a queue of core's has handed out, by numbers.
+
+use std::collections::BTreeMap;
+
+use requeue_core::binding::{Getter, Next, Ticket as CoreTicket, Work};
+
+use super::{Drain, Handed, Key, Run, Sleeper, Ticket, map_next};
+
+/// A key that core has handed out, with core's own ticket.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The key.
+    pub key: Key,
+    /// Completes its run.
+    pub ticket: CoreTicket,
+    /// How many failures were remembered of it.
+    pub failures: u32,
+    /// Its priority level.
+    pub priority: u8,
+    /// It was suspended, and nobody resumed it in time.
+    pub timed_out: bool,
+}
+
+impl From<Work<Key>> for Taken {
+    fn from(work: Work<Key>) -> Self {
+        Self {
+            key: work.key,
+            ticket: work.ticket,
+            failures: work.failures,
+            priority: work.priority,
+            timed_out: work.timed_out,
+        }
+    }
+}
+
+/// What a test refers to by numbers: runs, those who sleep, and waits for the drain.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    runs: BTreeMap<Key, u64>,
+    tickets: BTreeMap<Ticket, CoreTicket>,
+    getters: BTreeMap<u32, Getter>,
+    drains: Vec<requeue_core::binding::Drain>,
+}
+
+impl Held {
+    /// Gives a run its number.
+    pub(super) fn hand(&mut self, taken: impl Into<Taken>) -> Handed {
+        let Taken {
+            key,
+            ticket,
+            failures,
+            priority,
+            timed_out,
+        } = taken.into();
+        let run = self.runs.entry(key).or_default();
+        *run += 1;
+        let named = Ticket { key, run: *run };
+        self.tickets.insert(named, ticket);
+        Handed {
+            key,
+            ticket: named,
+            failures,
+            priority,
+            timed_out,
+        }
+    }
+
+    pub(super) fn hand_next(&mut self, next: Next<Work<Key>>) -> Next<Handed> {
+        map_next(next, |work| self.hand(work))
+    }
+
+    /// The ticket of a run, unless it was used.
+    pub(super) fn ticket(&mut self, run: Run) -> Option<CoreTicket> {
+        match run {
+            Run::Of(ticket) => self.tickets.remove(&ticket),
+            Run::Pick(_) => None,
+        }
+    }
+
+    pub(super) fn tickets(&mut self, runs: &[Run]) -> Vec<CoreTicket> {
+        runs.iter().filter_map(|run| self.ticket(*run)).collect()
+    }
+
+    /// The getter of a call that looks, or of a new one.
+    pub(super) fn getter(&mut self, sleeper: Sleeper) -> Getter {
+        match sleeper {
+            Sleeper::Of(number) => self.getters.remove(&number).unwrap_or_default(),
+            Sleeper::New | Sleeper::Pick(_) => Getter::default(),
+        }
+    }
+
+    /// Keeps it if it sleeps from now on.
+    pub(super) fn keep<T>(&mut self, sleeper: Sleeper, getter: Getter, next: &Next<T>) {
+        if let (Sleeper::Of(number), Next::Wait { .. }) = (sleeper, next) {
+            self.getters.insert(number, getter);
+        }
+    }
+
+    pub(super) fn keep_drain(&mut self, drain: requeue_core::binding::Drain) -> Drain {
+        self.drains.push(drain);
+        Drain(self.drains.len() - 1)
+    }
+
+    pub(super) fn drain(&self, Drain(number): Drain) -> Option<&requeue_core::binding::Drain> {
+        self.drains.get(number)
+    }
+}
