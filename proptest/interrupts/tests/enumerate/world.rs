@@ -9,23 +9,45 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::panicking;
 use std::time::Duration;
 
-use requeue_embassy::binding::{AsShared, Lock};
+use requeue_embassy::binding::{AsShared, Lock, Suspends};
 use requeue_embassy::limiter::Exponential;
-use requeue_embassy::priority::WithSuspension;
+use requeue_embassy::priority::{Groups, Priorities, WithSuspension};
+use requeue_embassy::storage::Fixed;
 use requeue_embassy::{
-    Action, Added, Drained, Finished, Instant, KeyState, Leftover, ManualClock, Queue, Rejected,
-    WaitError, WorkQueue,
+    Action, Added, Drained, Finished, GroupLimits, Instant, KeyState, Leftover, ManualClock, Queue,
+    Rejected, WaitError, WorkQueue,
 };
 use requeue_interrupts::{Interruptible, boundary, interrupt_with, is_critical};
 
 type Clock = ManualClock<Interruptible>;
 type Parts = ((), u8, &'static Clock);
 /// Room for two keys, and for six calls that wait.
-type Keys = WorkQueue<Interruptible, u32, 2, WithSuspension, Exponential, 6, Parts>;
-type Guard<'q> =
-    requeue_embassy::Guard<'q, Interruptible, u32, 2, WithSuspension, Exponential, 6, Parts>;
+type Keys<P> = WorkQueue<Interruptible, u32, 2, P, Exponential, 6, Parts>;
+type Guard<'q, P> = requeue_embassy::Guard<'q, Interruptible, u32, 2, P, Exponential, 6, Parts>;
+type Machine<P> = Queue<u32, P, Exponential, Fixed<2>>;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// A kind of queue.
+pub(crate) trait Kind: Priorities<FixedPolicy: Suspends> + Sized + 'static {
+    fn queue(limiter: Exponential) -> Machine<Self>;
+}
+
+impl Kind for WithSuspension {
+    fn queue(limiter: Exponential) -> Machine<Self> {
+        Queue::new(limiter)
+    }
+}
+
+/// Keys 1 and 2 are a group, and so are 3 and 4. One key of each can be active.
+impl Kind for Groups<u32, WithSuspension> {
+    fn queue(limiter: Exponential) -> Machine<Self> {
+        let mut queue = Queue::with_groups(limiter, (), |key: &u32| key.div_ceil(2));
+        let one = GroupLimits::new().max_active(1);
+        queue.at(Instant::EPOCH).limit_groups(one);
+        queue
+    }
+}
 
 /// What a task does, or an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +108,9 @@ pub(crate) enum When {
     Boundary(usize),
     /// Before this step: an operation, or a poll.
     Step(usize),
-    /// The same, and the tasks that it wakes are polled first.
-    Overtaking(usize),
+    /// The same, and the tasks that it wakes are polled after so many of those that were woken
+    /// before, and before the others.
+    Overtaking(usize, usize),
 }
 
 /// What was seen of a history.
@@ -121,8 +144,8 @@ impl PartialEq for Calls {
 }
 
 /// What tasks and interrupts share.
-struct World {
-    queue: Keys,
+struct World<P: Kind> {
+    queue: Keys<P>,
     clock: &'static Clock,
     interrupts: Vec<(When, Operation)>,
     /// What came of the interrupts that have been.
@@ -146,7 +169,7 @@ struct Account {
     is_cancelled: bool,
 }
 
-impl World {
+impl<P: Kind> World<P> {
     fn new(interrupts: &[(When, Operation)]) -> Rc<Self> {
         thread_local! {
             /// One for all queues of a test, which come one after another.
@@ -157,7 +180,7 @@ impl World {
         clock.set(Instant::EPOCH);
         let limiter = Exponential::new(SECOND, 4 * SECOND);
         let world = Rc::new(Self {
-            queue: Keys::from_queue(Queue::new(limiter), clock),
+            queue: Keys::from_queue(P::queue(limiter), clock),
             clock,
             interrupts: interrupts.to_vec(),
             came: RefCell::new(vec![None; interrupts.len()]),
@@ -251,7 +274,7 @@ impl World {
         });
     }
 
-    fn end(&self, guard: Guard<'_>, action: Action) -> Finished {
+    fn end(&self, guard: Guard<'_, P>, action: Action) -> Finished {
         // Before the queue is told, because the key may run again before that returns.
         self.account(*guard, |account| account.is_running = false);
         guard.finish(action)
@@ -262,7 +285,7 @@ impl World {
     }
 
     /// Makes a call, and returns the key that it got.
-    async fn call(&self, call: Call) -> (Answer, Option<Guard<'_>>) {
+    async fn call(&self, call: Call) -> (Answer, Option<Guard<'_, P>>) {
         let queue = &self.queue;
         let answer = match call {
             Call::Get => return self.got(queue.get().await),
@@ -298,7 +321,7 @@ impl World {
         (answer, None)
     }
 
-    fn got<'q>(&self, got: Result<Guard<'q>, WaitError>) -> (Answer, Option<Guard<'q>>) {
+    fn got<'q>(&self, got: Result<Guard<'q, P>, WaitError>) -> (Answer, Option<Guard<'q, P>>) {
         match got {
             Ok(guard) => {
                 self.begin(*guard);
@@ -308,7 +331,7 @@ impl World {
         }
     }
 
-    async fn next<'q>(&'q self, guard: Guard<'q>) -> (Answer, Option<Guard<'q>>) {
+    async fn next<'q>(&'q self, guard: Guard<'q, P>) -> (Answer, Option<Guard<'q, P>>) {
         self.account(*guard, |account| account.is_running = false);
         self.got(self.queue.next(guard, Action::Success).await)
     }
@@ -330,48 +353,51 @@ impl Wake for Woken {
     }
 }
 
+/// Leaves a number between any two wakes, for [`When::Overtaking`].
 fn next_wake() -> usize {
-    WAKES.set(WAKES.get() + 1);
-    if OVERTAKING.get() {
+    NEXT_WAKE.get().unwrap_or_else(|| {
+        WAKES.set(WAKES.get() + 2);
         WAKES.get()
-    } else {
-        WAKES.get() + OTHERS
-    }
+    })
 }
 
 thread_local! {
     static WAKES: Cell<usize> = const { Cell::new(0) };
-    /// Whether the tasks that are woken now are polled before those that have been.
-    static OVERTAKING: Cell<bool> = const { Cell::new(false) };
+    /// The number of a wake that overtakes others.
+    static NEXT_WAKE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// More than there are wakes in a test.
-const OTHERS: usize = usize::MAX / 2;
+type Answering<'q, P> = Pin<Box<dyn Future<Output = (Answer, Option<Guard<'q, P>>)> + 'q>>;
 
-type Answering<'q> = Pin<Box<dyn Future<Output = (Answer, Option<Guard<'q>>)> + 'q>>;
-
-struct Task<'q> {
+struct Task<'q, P: Kind> {
     /// What it waits for: [`Call::Get`] also after the run of another key.
     call: Call,
-    future: Option<Answering<'q>>,
+    future: Option<Answering<'q, P>>,
     woken: Arc<Woken>,
     answer: Option<Answer>,
 }
 
-struct Executor<'q> {
-    world: &'q World,
-    tasks: Vec<Task<'q>>,
-    runs: Vec<Guard<'q>>,
+struct Executor<'q, P: Kind> {
+    world: &'q World<P>,
+    tasks: Vec<Task<'q, P>>,
+    runs: Vec<Guard<'q, P>>,
 }
 
-impl<'q> Executor<'q> {
+impl<'q, P: Kind> Executor<'q, P> {
     /// A step begins. Returns whether tasks that an interrupt has woken come before it.
     fn begin_step(&mut self) -> bool {
         let step = self.world.steps.get();
         self.world.interrupt(When::Step(step));
-        OVERTAKING.set(true);
-        let overtaking = self.world.interrupt(When::Overtaking(step));
-        OVERTAKING.set(false);
+        let tasks = self.tasks.iter().filter(|task| task.future.is_some());
+        let wakes = tasks.map(|task| task.woken.0.load(Ordering::SeqCst));
+        let mut wakes: Vec<usize> = wakes.filter(|wake| *wake != ASLEEP).collect();
+        wakes.sort_unstable();
+        let mut overtaking = false;
+        for (behind, wake) in [0].into_iter().chain(wakes).enumerate() {
+            NEXT_WAKE.set(Some(wake + 1));
+            overtaking |= self.world.interrupt(When::Overtaking(step, behind));
+        }
+        NEXT_WAKE.set(None);
         self.world.steps.set(step + 1);
         overtaking
     }
@@ -402,11 +428,11 @@ impl<'q> Executor<'q> {
         })
     }
 
-    fn oldest_run(&mut self) -> Option<Guard<'q>> {
+    fn oldest_run(&mut self) -> Option<Guard<'q, P>> {
         (!self.runs.is_empty()).then(|| self.runs.remove(0))
     }
 
-    fn spawn(&mut self, call: Call, future: Answering<'q>) {
+    fn spawn(&mut self, call: Call, future: Answering<'q, P>) {
         self.tasks.push(Task {
             call,
             future: Some(future),
@@ -441,7 +467,7 @@ impl<'q> Executor<'q> {
         }
     }
 
-    fn first_woken(&mut self) -> Option<&mut Task<'q>> {
+    fn first_woken(&mut self) -> Option<&mut Task<'q, P>> {
         let tasks = self.tasks.iter_mut();
         let waiting = tasks.filter(|task| task.future.is_some());
         let first = waiting.min_by_key(|task| task.woken.0.load(Ordering::SeqCst));
@@ -526,11 +552,11 @@ const ROUNDS: usize = 6;
 /// # Panics
 ///
 /// If something is lost, or runs twice at once.
-pub(crate) fn go_through(
+pub(crate) fn go_through<P: Kind>(
     history: &[Operation],
     interrupts: &[(When, Operation)],
 ) -> Option<(Seen, Vec<usize>)> {
-    let world = World::new(interrupts);
+    let world = World::<P>::new(interrupts);
     let _shown = Shown(history, interrupts);
     let mut executor = Executor {
         world: &world,
