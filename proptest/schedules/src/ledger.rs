@@ -9,7 +9,7 @@ use requeue_std::{Action, Leftover, Workers};
 use shuttle::thread::JoinHandle;
 
 use crate::cast::{SECOND, interrupt, is_at_rest, with};
-use crate::waits::Waits;
+use crate::waits::{Runs, Waits};
 
 /// Follows each key from its adds through its runs to what is handed back. Clones follow the same
 /// keys.
@@ -109,7 +109,7 @@ impl Ledger {
 
     /// The runtime's `run`, whose every run ends as given by the key and the number of its run,
     /// from 1. Others may come while it goes on.
-    pub fn run<Q: Waits>(
+    pub fn run<Q: Runs>(
         &self,
         queue: &Q,
         workers: Workers<'static, u32, &'static str>,

@@ -1,5 +1,5 @@
-//! The queues for threads and for tasks under many schedules of their threads: how they wait, and
-//! how their workers end.
+//! The queues for threads, for tasks and for microcontrollers under many schedules: how they wait,
+//! and how their workers end.
 //!
 //! A schedule says which thread runs next, wherever it could matter: before each lock, unlock,
 //! notification and wake. [shuttle](https://docs.rs/shuttle) runs a scenario under one schedule
@@ -16,7 +16,10 @@
 //! Each test prints how many schedules it has tried. They are the same in every run: one that fails
 //! fails again. `SCHEDULES=10` tries ten times as many, `SCHEDULES_SEED=7` others.
 //!
-//! Where both runtimes have the same to do the scenario is written once, for any queue that
+//! On a microcontroller each task of a scenario has an executor of its own. Another one can come
+//! between any two critical sections, which `requeue_interrupts` makes interruptible.
+//!
+//! Where the runtimes have the same to do the scenario is written once, for any queue that
 //! waits (`Waits`), and stands in `tests/both`. What only one can do, as tasks that are aborted,
 //! stands in `tests/threads` and `tests/tasks`.
 
@@ -30,6 +33,8 @@
 )]
 
 #[cfg(shuttle)]
+mod boards;
+#[cfg(shuttle)]
 mod bounded;
 #[cfg(shuttle)]
 mod cast;
@@ -42,6 +47,8 @@ mod ledger;
 #[cfg(shuttle)]
 mod waits;
 
+#[cfg(shuttle)]
+pub use boards::Board;
 #[cfg(shuttle)]
 pub use bounded::Bounded;
 #[cfg(shuttle)]
@@ -57,6 +64,6 @@ pub use fragile::Fragile;
 pub use ledger::{Ending, Ledger, Run, uneven};
 #[cfg(shuttle)]
 pub use waits::{
-    Grouped, GroupedTasks, GroupedThreads, Keys, Limiter, Ordered, PacedTasks, PacedThreads,
-    Shared, Tasks, Threads, Waits, curious,
+    Boards, Grouped, GroupedTasks, GroupedThreads, Keys, Limiter, Ordered, PacedBoards, PacedTasks,
+    PacedThreads, Runs, Shared, Tasks, Threads, Waits, curious,
 };

@@ -1,4 +1,4 @@
-//! What both runtimes can do that waits, so that a scenario is written once.
+//! What the runtimes can do that waits, so that a scenario is written once.
 
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
@@ -38,7 +38,7 @@ pub trait Waits:
     + 'static
 {
     /// Its priorities.
-    type Priorities: Ordered;
+    type Priorities: Priorities;
     /// How a guard holds it.
     type Handle<'q>: Deref<Target = Shared<Self>>;
     /// What runs its workers.
@@ -70,13 +70,6 @@ pub trait Waits:
     /// As there.
     fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError>;
 
-    /// The runtime's `get_many`.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError>;
-
     /// The runtime's `next`.
     ///
     /// # Errors
@@ -102,6 +95,16 @@ pub trait Waits:
 
     /// The runtime's `cancel_and_wait`.
     fn cancel_and_wait(&self, key: u32) -> Option<KeyState>;
+}
+
+/// A queue whose runtime has an allocator.
+pub trait Runs: Waits {
+    /// The runtime's `get_many`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError>;
 
     /// The runtime's `run`.
     fn run(
@@ -186,6 +189,12 @@ pub type PacedThreads = requeue_std::WorkQueue<u32, Plain, (Exponential,)>;
 /// The queue for tasks that hands out a key each second.
 pub type PacedTasks = requeue_tokio::WorkQueue<u32, Plain, (Exponential,)>;
 
+/// The queue for microcontrollers.
+pub type Boards = crate::Board<Exponential>;
+
+/// The queue for microcontrollers that hands out a key each second.
+pub type PacedBoards = crate::Board<(Exponential,)>;
+
 /// The queue for threads whose keys belong to groups.
 pub type GroupedThreads = requeue_std::WorkQueue<u32, Grouped, Exponential>;
 
@@ -223,10 +232,6 @@ where
         self.get_deadline(deadline)
     }
 
-    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
-        self.get_many(max)
-    }
-
     fn next<'q>(
         &'q self,
         guard: Keys<'q, Self>,
@@ -253,6 +258,15 @@ where
 
     fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
         self.cancel_and_wait(&key)
+    }
+}
+
+impl<P: Ordered, L: Limiter> Runs for requeue_std::WorkQueue<u32, P, L>
+where
+    Machine<P, L>: Send,
+{
+    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
+        self.get_many(max)
     }
 
     fn run(
@@ -300,10 +314,6 @@ where
         block_on(curious(self, self.get_deadline(deadline)))
     }
 
-    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
-        block_on(curious(self, self.get_many(max)))
-    }
-
     fn next<'q>(
         &'q self,
         guard: Keys<'q, Self>,
@@ -336,6 +346,15 @@ where
             async move { queue.cancel_and_wait(&key).await },
         ))
     }
+}
+
+impl<P: Ordered, L: Limiter> Runs for requeue_tokio::WorkQueue<u32, P, L>
+where
+    Machine<P, L>: Send,
+{
+    fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
+        block_on(curious(self, self.get_many(max)))
+    }
 
     fn run(
         &self,
@@ -354,13 +373,10 @@ where
 
 /// A future whose waker takes the queue's lock: so the waking thread must not hold that, and may be
 /// interrupted before, as before shuttle's own operations.
-pub fn curious<P: Ordered, L: Limiter, F: Future>(
-    queue: &requeue_tokio::WorkQueue<u32, P, L>,
+pub fn curious<Q: AsShared + Clone + Send + Sync + 'static, F: Future>(
+    queue: &Q,
     work: F,
-) -> impl Future<Output = F::Output> + use<P, L, F>
-where
-    Machine<P, L>: Send,
-{
+) -> impl Future<Output = F::Output> + use<Q, F> {
     let queue = queue.clone();
     let mut work = Box::pin(work);
     poll_fn(move |context| {
@@ -370,15 +386,12 @@ where
     })
 }
 
-struct Curious<P: Ordered, L: Limiter> {
-    queue: requeue_tokio::WorkQueue<u32, P, L>,
+struct Curious<Q> {
+    queue: Q,
     task: task::Waker,
 }
 
-impl<P: Ordered, L: Limiter> Wake for Curious<P, L>
-where
-    Machine<P, L>: Send,
-{
+impl<Q: AsShared + Send + Sync + 'static> Wake for Curious<Q> {
     fn wake(self: Arc<Self>) {
         self.queue
             .as_shared()

@@ -10,7 +10,7 @@ use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;
 
 both! {
-    [PacedThreads, PacedTasks]
+    [PacedThreads, PacedTasks, PacedBoards]
     explore:
         each_token_wakes_a_getter,
         a_token_is_watched_when_its_owner_gives_up,

@@ -4,16 +4,19 @@
 use std::time::Duration;
 
 use requeue_schedules::{
-    Ending, Ledger, SECOND, Waits, at_any_moment, join, stopper, uneven, with,
+    Ending, Ledger, Runs, SECOND, at_any_moment, is_at_rest, join, next, stopper, uneven, with,
 };
 use requeue_std::binding::Lock;
 use requeue_std::{Concurrency, Drained};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Barrier;
+use shuttle::sync::mpsc::channel;
 use shuttle::thread::{self, JoinHandle};
 
 both! {
+    [Threads, Tasks]
     explore:
+        a_batch_leaves_the_rest_to_the_next,
         a_worker_is_stopped_at_any_moment,
         what_workers_have_not_done_is_handed_back,
         what_is_ready_when_there_is_no_grace_is_handed_back,
@@ -30,7 +33,7 @@ both! {
         a_run_without_workers_drains_when_it_is_shut_down;
 }
 
-fn a_worker_is_stopped_at_any_moment<Q: Waits>() {
+fn a_worker_is_stopped_at_any_moment<Q: Runs>() {
     // With the thread that supervises there are more schedules than can all be tried.
     let (queue, ledger) = (Q::new(), Ledger::default());
     assert!(ledger.add(&queue, 1));
@@ -41,7 +44,7 @@ fn a_worker_is_stopped_at_any_moment<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn what_workers_have_not_done_is_handed_back<Q: Waits>() {
+fn what_workers_have_not_done_is_handed_back<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let others = [
         ledger.producer(&queue, [1, 2, 3, 1, 4]),
@@ -53,7 +56,7 @@ fn what_workers_have_not_done_is_handed_back<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn what_is_ready_when_there_is_no_grace_is_handed_back<Q: Waits>() {
+fn what_is_ready_when_there_is_no_grace_is_handed_back<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let others = [
         ledger.producer(&queue, [1, 2, 3]),
@@ -66,7 +69,7 @@ fn what_is_ready_when_there_is_no_grace_is_handed_back<Q: Waits>() {
     ledger.settle(&queue, leftovers);
 }
 
-fn what_is_ready_when_the_grace_is_over_is_handed_back<Q: Waits>() {
+fn what_is_ready_when_the_grace_is_over_is_handed_back<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     for key in 1..=4 {
         assert!(ledger.add(&queue, key));
@@ -84,7 +87,7 @@ fn what_is_ready_when_the_grace_is_over_is_handed_back<Q: Waits>() {
     ledger.settle(&queue, leftovers);
 }
 
-fn a_wait_for_the_drain_ends_when_workers_end<Q: Waits>() {
+fn a_wait_for_the_drain_ends_when_workers_end<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     for key in 1..=3 {
         assert!(ledger.add(&queue, key));
@@ -103,7 +106,7 @@ fn a_wait_for_the_drain_ends_when_workers_end<Q: Waits>() {
     ledger.settle(&queue, leftovers);
 }
 
-fn a_drain_may_be_interrupted_while_workers_end<Q: Waits>() {
+fn a_drain_may_be_interrupted_while_workers_end<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let drained = ledger.clone();
     let others = [
@@ -122,7 +125,7 @@ fn a_drain_may_be_interrupted_while_workers_end<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn two_runs_share_what_there_is<Q: Waits>() {
+fn two_runs_share_what_there_is<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let runs = [None, Some(Duration::ZERO)].map(|grace| {
         let ledger = ledger.clone();
@@ -141,7 +144,7 @@ fn two_runs_share_what_there_is<Q: Waits>() {
     ledger.settle(&queue, leftovers.into_iter().flatten());
 }
 
-fn workers_add_keys_while_they_are_stopped<Q: Waits>() {
+fn workers_add_keys_while_they_are_stopped<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     assert!(ledger.add(&queue, 1));
     let stopper = stopper(&queue);
@@ -157,7 +160,7 @@ fn workers_add_keys_while_they_are_stopped<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn a_key_that_is_given_up_is_not_handed_back<Q: Waits>() {
+fn a_key_that_is_given_up_is_not_handed_back<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let others = [ledger.producer(&queue, [2, 3, 2, 3]), stopper(&queue)];
     let leftovers = ledger.run(&queue, ledger.workers(2).max_retries(0), uneven);
@@ -165,7 +168,7 @@ fn a_key_that_is_given_up_is_not_handed_back<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn workers_that_are_dismissed_lose_no_key<Q: Waits>() {
+fn workers_that_are_dismissed_lose_no_key<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(2);
     let others = [
@@ -179,7 +182,7 @@ fn workers_that_are_dismissed_lose_no_key<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn there_come_as_many_workers_as_were_last_asked_for<Q: Waits>() {
+fn there_come_as_many_workers_as_were_last_asked_for<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(1);
     let changer = changer(&concurrency, [3, 0, 2]);
@@ -187,7 +190,7 @@ fn there_come_as_many_workers_as_were_last_asked_for<Q: Waits>() {
     changer.join().unwrap();
 }
 
-fn after_a_storm_of_changes_the_last_number_works<Q: Waits>() {
+fn after_a_storm_of_changes_the_last_number_works<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(thread_rng().gen_range(0..=2));
     let storm = storm(&concurrency, 2);
@@ -196,7 +199,7 @@ fn after_a_storm_of_changes_the_last_number_works<Q: Waits>() {
 }
 
 /// Runs two keys that wait for each other, so that it ends only with two workers.
-fn run_two_keys_at_once<Q: Waits>(queue: &Q, ledger: &Ledger, concurrency: &Concurrency) {
+fn run_two_keys_at_once<Q: Runs>(queue: &Q, ledger: &Ledger, concurrency: &Concurrency) {
     assert!(ledger.add(queue, 1) && ledger.add(queue, 2));
     let (together, stopping) = (Barrier::new(2), queue.clone());
     let workers = ledger.workers(1).concurrency(concurrency);
@@ -209,7 +212,7 @@ fn run_two_keys_at_once<Q: Waits>(queue: &Q, ledger: &Ledger, concurrency: &Conc
     ledger.settle_drained(queue, leftovers);
 }
 
-fn after_a_storm_of_changes_surplus_workers_leave<Q: Waits>() {
+fn after_a_storm_of_changes_surplus_workers_leave<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(2);
     let workers = ledger.workers(1).concurrency(&concurrency);
@@ -225,7 +228,7 @@ fn after_a_storm_of_changes_surplus_workers_leave<Q: Waits>() {
     ledger.settle_drained(&queue, leftovers);
 }
 
-fn wait_until_asleep<Q: Waits>(queue: &Q, count: usize) {
+fn wait_until_asleep<Q: Runs>(queue: &Q, count: usize) {
     while queue
         .as_shared()
         .lock()
@@ -236,7 +239,7 @@ fn wait_until_asleep<Q: Waits>(queue: &Q, count: usize) {
     }
 }
 
-fn a_run_without_workers_drains_when_it_is_shut_down<Q: Waits>() {
+fn a_run_without_workers_drains_when_it_is_shut_down<Q: Runs>() {
     let (queue, ledger) = (Q::new(), Ledger::default());
     let concurrency = Concurrency::new(0);
     let others = [
@@ -279,7 +282,27 @@ fn storm(concurrency: &Concurrency, last: usize) -> JoinHandle<()> {
 const STORM: usize = 6;
 
 /// By as much as the first retry takes, sooner or later.
-fn time_passes<Q: Waits>() {
+fn time_passes<Q: Runs>() {
     at_any_moment();
     Q::advance(SECOND);
+}
+
+fn a_batch_leaves_the_rest_to_the_next<Q: Runs>() {
+    let queue = Q::new();
+    let (sender, taken) = channel();
+    let batches = [(); 2].map(|()| {
+        let sender = sender.clone();
+        with(&queue, move |queue| {
+            let batch = queue.get_many(2).unwrap();
+            let keys: Vec<u32> = batch.keys().copied().collect();
+            batch.release();
+            for key in keys {
+                sender.send(key).unwrap();
+            }
+        })
+    });
+    queue.as_shared().add_many([1, 2, 3], |_| unreachable!());
+    assert_eq!(next(&taken), [1, 2, 3]);
+    join(batches);
+    is_at_rest(&queue);
 }

@@ -12,7 +12,6 @@ both! {
     explore:
         a_key_that_is_added_while_it_is_active_is_worked_on_again,
         a_worker_completes_a_key_and_takes_the_next,
-        a_batch_leaves_the_rest_to_the_next,
         a_worker_that_panics_leaves_its_key_to_another;
 }
 
@@ -74,26 +73,6 @@ fn a_worker_completes_a_key_and_takes_the_next<Q: Waits>() {
     Q::advance(SECOND);
     assert_eq!(next(&taken), [4]);
     join(threads);
-    is_at_rest(&queue);
-}
-
-fn a_batch_leaves_the_rest_to_the_next<Q: Waits>() {
-    let queue = Q::new();
-    let (sender, taken) = channel();
-    let batches = [(); 2].map(|()| {
-        let sender = sender.clone();
-        with(&queue, move |queue| {
-            let batch = queue.get_many(2).unwrap();
-            let keys: Vec<u32> = batch.keys().copied().collect();
-            batch.release();
-            for key in keys {
-                sender.send(key).unwrap();
-            }
-        })
-    });
-    queue.as_shared().add_many([1, 2, 3], |_| unreachable!());
-    assert_eq!(next(&taken), [1, 2, 3]);
-    join(batches);
     is_at_rest(&queue);
 }
 

@@ -1,0 +1,215 @@
+//! The queue for microcontrollers, whose critical sections any other task may come between: as if
+//! each task had an executor and a core of its own.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::panicking;
+use std::time::Duration;
+
+use requeue_embassy::binding::{EmbassyHost, Timer};
+use requeue_embassy::{ManualClock, WorkQueue};
+use requeue_interrupts::{Interruptible, interrupt_with};
+use requeue_std::binding::{self, AsShared, Clock};
+use requeue_std::limiter::Exponential;
+use requeue_std::priority::{Plain, WithSuspension};
+use requeue_std::{
+    Action, AddOptions, Added, Drained, Instant, KeyState, Producer, Queue, Rejected, Scheduled,
+    WaitError,
+};
+use shuttle::future::block_on;
+
+use crate::bounded::Bounded;
+use crate::cast::{interrupt, is_at_rest};
+use crate::waits::{Keys, Limiter, Shared, Waits, curious};
+
+const KEYS: usize = 16;
+const WAITERS: usize = 8;
+
+type Parts = ((), u8, Hand);
+type Of<L> = WorkQueue<Interruptible, u32, KEYS, WithSuspension, L, WAITERS, Parts>;
+
+/// The queue for microcontrollers.
+pub struct Board<L: Limiter = Exponential>(Arc<Of<L>>);
+
+impl<L: Limiter> Clone for Board<L> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<L: Limiter> AsShared for Board<L> {
+    type Host = EmbassyHost<Interruptible, u32, KEYS, WithSuspension, L, WAITERS, Parts>;
+
+    fn as_shared(&self) -> &binding::Shared<Self::Host> {
+        self.0.as_shared()
+    }
+}
+
+impl<L: Limiter> Producer<u32> for Board<L> {
+    fn add(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        self.0.add(key)
+    }
+
+    fn add_after(&self, key: u32, delay: Duration) -> Result<Added, Rejected<u32>> {
+        self.0.add_after(key, delay)
+    }
+
+    fn add_rate_limited(&self, key: u32) -> Result<Scheduled, Rejected<u32>> {
+        self.0.add_rate_limited(key)
+    }
+
+    fn add_with(&self, key: u32, options: AddOptions) -> Result<Scheduled, Rejected<u32>> {
+        self.0.add_with(key, options)
+    }
+}
+
+impl<L: Limiter> Waits for Board<L> {
+    type Priorities = WithSuspension;
+    type Handle<'q> = &'q Shared<Self>;
+
+    const NAME: &'static str = "boards";
+
+    type Bounded = Full;
+
+    fn new() -> Self {
+        let mut queue = Queue::new(L::new());
+        queue.at(Instant::EPOCH).set_policy(L::policy());
+        Self(Arc::new(WorkQueue::from_queue(queue, Hand::new())))
+    }
+
+    fn within<R>(work: impl FnOnce() -> R) -> R {
+        interrupt_with(|| {
+            if !panicking() {
+                interrupt();
+            }
+        });
+        work()
+    }
+
+    fn advance(by: Duration) {
+        let hand = HAND.with_borrow(Option::clone);
+        hand.into_iter().for_each(|hand| hand.0.advance(by));
+    }
+
+    fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
+        block_on(curious(self, self.0.get()))
+    }
+
+    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
+        block_on(curious(self, self.0.get_deadline(deadline)))
+    }
+
+    fn next<'q>(
+        &'q self,
+        guard: Keys<'q, Self>,
+        action: Action,
+    ) -> Result<Keys<'q, Self>, WaitError> {
+        block_on(curious(self, self.0.next(guard, action)))
+    }
+
+    fn drain(&self) -> Drained {
+        block_on(curious(self, self.0.drain())).unwrap()
+    }
+
+    fn wait_idle(&self) {
+        block_on(curious(self, self.0.wait_idle())).unwrap();
+    }
+
+    fn wait_settled(&self) {
+        block_on(curious(self, self.0.wait_settled())).unwrap();
+    }
+
+    fn flush(&self, key: u32) {
+        block_on(curious(self, self.0.flush(&key))).unwrap();
+    }
+
+    fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
+        block_on(curious(self, self.0.cancel_and_wait(&key))).unwrap()
+    }
+}
+
+/// The queue with room for two keys.
+#[derive(Clone)]
+pub struct Full(Arc<WorkQueue<Interruptible, u32, 2, Plain, Exponential, WAITERS, Parts>>);
+
+impl Bounded for Full {
+    fn full() -> Self {
+        let mut queue = Queue::new(Limiter::new());
+        let _ = queue.at(Instant::EPOCH).add_many([1, 2], |_| {});
+        Self(Arc::new(WorkQueue::from_queue(queue, Hand::new())))
+    }
+
+    fn wait_and_add(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        block_on(self.0.add_wait(key))
+    }
+
+    fn add(&self, key: u32) -> bool {
+        self.0.add(key).is_ok()
+    }
+
+    fn run(&self) -> u32 {
+        let guard = block_on(self.0.get()).unwrap();
+        let key = *guard;
+        guard.success();
+        key
+    }
+
+    fn shut_down(&self) {
+        self.0.shut_down();
+    }
+
+    fn is_at_rest(&self) {
+        is_at_rest(&*self.0);
+    }
+}
+
+/// The clock of one schedule: with it go the wakers of the tasks that have waited for it.
+#[derive(Clone, Debug)]
+pub struct Hand(Arc<ManualClock<Interruptible>>);
+
+thread_local! {
+    static HAND: RefCell<Option<Hand>> = const { RefCell::new(None) };
+}
+
+impl Hand {
+    fn new() -> Self {
+        let hand = Self(Arc::new(ManualClock::new()));
+        HAND.set(Some(hand.clone()));
+        hand
+    }
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
+}
+
+impl Timer for Hand {
+    type Alarm = Alarm;
+
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Alarm>>, until: Option<Instant>) {
+        alarm.set(until.map(|until| Alarm(self.clone(), until)));
+    }
+}
+
+/// An alarm of requeue-embassy's clock, which owns it.
+#[derive(Debug)]
+pub struct Alarm(Hand, Instant);
+
+impl Future for Alarm {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut alarm = pin!(None);
+        let clock = &*self.0.0;
+        clock.set_alarm(alarm.as_mut(), Some(self.1));
+        match alarm.as_pin_mut() {
+            Some(alarm) => alarm.poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
