@@ -5,9 +5,11 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
-use crate::cmd::{cmd, root, run_each, target};
+use crate::cmd::{all, cmd, root, target};
 use crate::report::{Stop, Verdict};
 use crate::tools::is_there;
 
@@ -19,7 +21,43 @@ pub(crate) fn fast() -> Verdict {
          kube/Cargo.toml -- -D warnings",
         "cargo test -p requeue-kube --all-features --locked --manifest-path kube/Cargo.toml",
     ];
-    run_each(lines.map(|line| cmd(line).env("CARGO_INCREMENTAL", "0")))
+    let tests = lines.map(|line| cmd(line).env("CARGO_INCREMENTAL", "0").run());
+    all(tests.into_iter().chain(OLDER.map(older)))
+}
+
+/// The major versions of kube that the library accepts, beside the newest one, which is in
+/// `kube/Cargo.lock`. `kube/locks` has a lock file for each.
+const OLDER: [&str; 2] = ["3", "4"];
+
+/// Checks the library and its tests with an older major of kube, in a copy of the workspace that
+/// consists of links and another lock file. Cargo adds to it what a manifest newly asks for.
+fn older(major: &str) -> Verdict {
+    let copy = PathBuf::from(target(&format!("kube-majors/{major}")));
+    if copy.exists() {
+        fs::remove_dir_all(&copy)?;
+    }
+    fs::create_dir_all(copy.join("kube"))?;
+    link(root(), &copy, &["kube", "target", ".git"])?;
+    let without = ["Cargo.lock", "locks", "target"];
+    link(&root().join("kube"), &copy.join("kube"), &without)?;
+    let lock = root().join(format!("kube/locks/{major}.lock"));
+    fs::copy(lock, copy.join("kube/Cargo.lock"))?;
+    cmd("cargo check -p requeue-kube --all-features --tests --manifest-path")
+        .arg(copy.join("kube/Cargo.toml").display().to_string())
+        .args(["--target-dir", &target("kube-majors/target")])
+        .run()
+}
+
+/// Links everything in a folder from another one.
+fn link(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if !without.iter().any(|without| name == *without) {
+            symlink(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// The scenarios on a real server, or those that are named, and how it compares to kube-runtime.
