@@ -19,9 +19,8 @@ use kube::runtime::watcher;
 use kube::{Api, Client, CustomResourceExt};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use requeue_kube::{
-    CancellationToken, Controller, DURATION_BUCKETS, Leader, RECONCILE_BUCKETS, Workers,
+    Controller, DURATION_BUCKETS, Leader, RECONCILE_BUCKETS, Workers, shutdown_on_signal,
 };
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::crd::Web;
 use crate::reconcile::{Data, MANAGER, reconcile};
@@ -78,24 +77,16 @@ async fn run() -> Result<(), Box<dyn Error>> {
         .resync(Duration::from_secs(10 * 3600))
         .leader(leader);
 
-    let stop = CancellationToken::new();
+    let stop = shutdown_on_signal()?;
     let health = controller.health();
     let data = Arc::new(Data::new(client, manager));
     let workers = Workers::new(8).drain_timeout(Duration::from_secs(10));
-    let running = controller.run(workers, stop.clone(), move |web, _| {
+    let running = controller.run(workers, stop, move |web, _| {
         reconcile(web, Arc::clone(&data))
     });
     let address = variable("WEB_CONTROLLER_PROBES", "127.0.0.1:8081");
     let probes = probes::serve(&address, health, metrics);
 
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        stop.cancel();
-    });
     tokio::select! {
         ended = running => {
             for left in ended? {
