@@ -265,13 +265,24 @@ where
             map.reasons.retain(|key, _| is_held(key));
             map.sweep_at = SWEEP.max(map.reasons.len().saturating_mul(2));
         }
-        map.reasons
-            .insert(key.clone(), Reasons::from_iter([reason]));
+        let reasons = Reasons {
+            has_change: reason.cause.is_change(),
+            // Room for one: most keys have one reason, and a first list has many keys.
+            kept: vec![reason],
+            omitted: 0,
+        };
+        map.reasons.insert(key.clone(), reasons);
     }
 
     /// Returns why a key runs, and forgets it.
     pub(crate) fn take(&self, key: &ObjectRef<K>) -> Reasons {
-        self.lock().reasons.remove(key).unwrap_or_default()
+        let mut map = self.lock();
+        let reasons = map.reasons.remove(key).unwrap_or_default();
+        if map.reasons.is_empty() && map.reasons.capacity() > 4 * SWEEP {
+            // A first list left room that is not needed again.
+            map.reasons = HashMap::new();
+        }
+        reasons
     }
 
     /// Keeps the reasons of a run that failed, before those that came since.
@@ -287,5 +298,27 @@ where
 
     fn lock(&self) -> MutexGuard<'_, Map<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_left_the_queue_without_a_run_are_forgotten() {
+        let pending = Pending::<ConfigMap>::new();
+        for number in 0..10_000 {
+            let key = ObjectRef::new(&format!("m{number}"));
+            // The queue holds one key in a hundred.
+            let is_held = |key: &ObjectRef<ConfigMap>| key.name.ends_with("00");
+            pending.note(&key, Cause::Listed.into(), is_held);
+        }
+        let kept = pending.lock().reasons.len();
+        assert!((99..=SWEEP).contains(&kept), "{kept}");
+        let held = pending.take(&ObjectRef::new("m9900"));
+        assert_eq!(held.to_string(), "listed");
     }
 }
