@@ -1,8 +1,7 @@
 //! The program of `docs/firmware.md`: builds it as a reader would, and runs it until it has shown
 //! what the page says.
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{self, BufRead, BufReader};
 
 use crate::cmd::{Cmd, cmd, target};
 use crate::report::Verdict;
@@ -54,9 +53,11 @@ fn line(line: &str, package: &str) -> Verdict<Cmd> {
 /// Runs the program, which never ends by itself, until it has printed what is expected.
 fn watch(line: &Cmd) -> Verdict {
     println!("$ {line}");
-    // The emulator prints the output of an ARM image to its standard error.
-    let mut child = line.command().stderr(Stdio::piped()).spawn()?;
-    let output = child.stderr.take().ok_or("no output of the emulator")?;
+    let (output, writer) = io::pipe()?;
+    let mut command = line.command();
+    let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    // With its ends of the pipe: when the emulator has ended, so have its lines.
+    drop(command);
     let lines = BufReader::new(output).lines().map_while(Result::ok);
     let judged = judge(lines.inspect(|line| println!("{line}")));
     // A signal that `timeout` hands on to the emulator.
