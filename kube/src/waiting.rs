@@ -64,6 +64,8 @@ struct Wait {
     writes: Vec<Pending>,
     /// When the key runs although a write has not come back.
     writes_until: Instant,
+    /// Whether the end of the run left writes to wait for.
+    waits_for_writes: bool,
     condition: Option<Condition>,
     /// Whether an event has made the condition true since it was set.
     is_met: bool,
@@ -202,7 +204,8 @@ where
             state.forget(key);
             return action;
         };
-        if !wait.writes.is_empty() {
+        wait.waits_for_writes = !wait.writes.is_empty();
+        if wait.waits_for_writes {
             self.metrics.began();
             let writes = wait.writes.len();
             tracing::debug!(target: "requeue", %key, writes, "waits for its own writes");
@@ -257,7 +260,9 @@ where
         }
         let waited = wait.since.elapsed();
         tracing::debug!(target: "requeue", %key, ?waited, "has waited");
-        self.metrics.came_back(waited);
+        if wait.waits_for_writes {
+            self.metrics.came_back(waited);
+        }
         state.forget(key);
         self.queue.resume(key);
     }
@@ -597,6 +602,7 @@ impl Wait {
             since: now,
             writes: Vec::new(),
             writes_until: now,
+            waits_for_writes: false,
             condition: None,
             is_met: false,
             asked_until: None,
