@@ -94,7 +94,7 @@ fn a_mismatch_is_shown_with_its_history() {
         "  0ns: {\"k\":1,\"len\":1,\"op\":\"add\"}\n",
         "  0ns: {\"len\":1,\"op\":\"get\",\"would_block\":true}   <- not as recorded\n",
         "recorded Seen { outcome: WouldBlock, gauges: None, len: 1 }, which is not what",
-        "1: Known { ready: true, active: false",
+        "1: KeyState { ready: true, active: false",
     ] {
         assert!(out.contains(shown), "no {shown:?} in\n{out}");
     }
