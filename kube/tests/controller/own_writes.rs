@@ -849,7 +849,7 @@ fn simulate(steps: &[Step], kind: Kind) -> (usize, usize) {
     })
 }
 
-/// `KUBE_SEEDS=1000 cargo test --release … no_run_is_older -- --nocapture` prints what the three
+/// `KUBE_SEEDS=1000 cargo test … no_run_is_older -- --nocapture` prints what the three
 /// controllers do.
 #[test]
 fn no_run_is_older_than_its_own_last_write() {
