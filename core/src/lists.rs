@@ -1,5 +1,5 @@
 //! The two first-in-first-out lists of slots: ready keys, and failure records, which are keys that
-//! are held for their failures alone, oldest first. Owns the order of the ready keys; never looks
+//! are kept only for their failures, oldest first. Owns the order of the ready keys; never looks
 //! at a key, its phase or its deadline.
 //!
 //! A slot is in at most one of them, so the fixed storage threads both through one array of links.

@@ -494,9 +494,9 @@ pub enum Why {
         /// How many failures are on record.
         failures: u32,
     },
-    /// The key waits for the end of a burst of [debounced](crate::Session::add_debounced) adds.
+    /// The key waits for the end of a series of [debounced](crate::Session::add_debounced) adds.
     Debounced {
-        /// The end of the burst, if no further add moves it.
+        /// The end of the series, if no further add moves it.
         until: Instant,
     },
     /// The key is [suspended](crate::Session::suspend): an add does not start it.

@@ -10,12 +10,12 @@ use crate::time::{Clock, Instant};
 ///
 /// # Contract
 ///
-/// - An alarm MUST ring once its time has come, and wake the task that polled it last. It may ring
+/// - An alarm MUST fire once its time has come, and wake the task that polled it last. It may fire
 ///   early: the clock is read then, and the alarm is set again.
 ///
 /// # Examples
 ///
-/// A clock that does not move, whose alarms never ring:
+/// A clock that does not move, whose alarms never fire:
 ///
 /// ```
 /// use core::future::Pending;
@@ -43,7 +43,7 @@ use crate::time::{Clock, Instant};
 /// # assert!(alarm.is_some());
 /// ```
 pub trait Timer: Clock {
-    /// A future that ends when the alarm rings.
+    /// A future that ends when the alarm fires.
     type Alarm: Future<Output = ()>;
 
     /// Sets an alarm for `until`, or clears it if `until` is `None`. An alarm that is already set

@@ -1,4 +1,4 @@
-//! A burst of changes makes one run, once it has been quiet for 100 ms, or a second has passed.
+//! A series of changes makes one run, once it has been quiet for 100 ms, or a second has passed.
 //!
 //! ```text
 //! 5 changes of etc/hosts: read after 300ms

@@ -128,7 +128,7 @@ impl Clock for QueueClock {
 impl Timer for QueueClock {
     type Alarm = Sleep;
 
-    /// Rings at `until`, or earlier if that is too far away.
+    /// Fires at `until`, or earlier if that is too far away.
     fn set_alarm(&self, mut alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
         let at = until.and_then(|due| self.alarm(due));
         match (alarm.as_mut().as_pin_mut(), at) {

@@ -278,7 +278,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// of them, if that is sooner. A [`Fixed`](crate::storage::Fixed) queue needs
     /// [`WithPolicy`](crate::priority::WithPolicy) for this. O(log n).
     ///
-    /// The first add of a burst sets a deadline, and each further one moves it. The burst is over
+    /// The first add of a series sets a deadline, and each further one moves it. The series is over
     /// when the deadline comes, or is taken back.
     ///
     /// Otherwise as [`add_after`](Self::add_after): the deadline is an add that happens later,

@@ -433,7 +433,7 @@ mod growable {
             }
         }
 
-        /// Sets how many keys may be held for their failures alone, and discards the oldest records
+        /// Sets how many keys may be kept only for their failures, and discards the oldest records
         /// beyond that. There is no limit by default, as in client-go. O(1) per discarded record.
         ///
         /// Keys that are ready, active or delayed do not count.
@@ -479,7 +479,7 @@ mod growable {
         /// limit by default. O(1), and O(1) per failure record that makes way.
         ///
         /// From then on the queue is as full with so many keys as one of [`Fixed`] storage: a new
-        /// key is [refused](crate::Rejected::Full), and a key that is held for its failures alone
+        /// key is [refused](crate::Rejected::Full), and a key that is kept only for its failures
         /// makes way for it. Takes no memory in advance.
         ///
         /// A queue that holds more keys than that keeps all that are ready, active or delayed, and
