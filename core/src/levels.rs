@@ -185,81 +185,39 @@ impl<const P: usize> Priorities for Levels<P> {
 /// A key can be active, dirty and delayed at the same time, so it has three levels.
 #[doc(hidden)]
 pub trait KeyLevels: Copy + Debug + Default {
-    /// The level at which the key is ready, or will be when its run ends.
-    fn queued(self) -> u8;
-    fn set_queued(&mut self, level: u8);
-    /// The level of its deadline.
-    fn delayed(self) -> u8;
-    fn set_delayed(&mut self, level: u8);
-    /// The level of its run.
-    fn running(self) -> u8;
-    fn set_running(&mut self, level: u8);
+    #[inline]
+    fn get(self) -> ThreeLevels {
+        ThreeLevels::default()
+    }
+
+    /// Changes them. No effect in a queue with one level.
+    #[inline]
+    fn set(&mut self, _change: impl FnOnce(&mut ThreeLevels)) {}
 }
 
-impl KeyLevels for () {
-    #[inline]
-    fn queued(self) -> u8 {
-        0
-    }
-
-    #[inline]
-    fn set_queued(&mut self, _: u8) {}
-
-    #[inline]
-    fn delayed(self) -> u8 {
-        0
-    }
-
-    #[inline]
-    fn set_delayed(&mut self, _: u8) {}
-
-    #[inline]
-    fn running(self) -> u8 {
-        0
-    }
-
-    #[inline]
-    fn set_running(&mut self, _: u8) {}
-}
+impl KeyLevels for () {}
 
 /// The levels of a key in a queue with more than one level.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreeLevels {
-    queued: u8,
-    delayed: u8,
-    running: u8,
+    /// The level at which the key is ready, or will be when its run ends.
+    pub(crate) queued: u8,
+    /// The level of its deadline.
+    pub(crate) delayed: u8,
+    /// The level of its run.
+    pub(crate) running: u8,
 }
 
 impl KeyLevels for ThreeLevels {
     #[inline]
-    fn queued(self) -> u8 {
-        self.queued
+    fn get(self) -> Self {
+        self
     }
 
     #[inline]
-    fn set_queued(&mut self, level: u8) {
-        self.queued = level;
-    }
-
-    #[inline]
-    fn delayed(self) -> u8 {
-        self.delayed
-    }
-
-    #[inline]
-    fn set_delayed(&mut self, level: u8) {
-        self.delayed = level;
-    }
-
-    #[inline]
-    fn running(self) -> u8 {
-        self.running
-    }
-
-    #[inline]
-    fn set_running(&mut self, level: u8) {
-        self.running = level;
+    fn set(&mut self, change: impl FnOnce(&mut Self)) {
+        change(self);
     }
 }
 

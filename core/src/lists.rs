@@ -59,22 +59,15 @@ pub trait Lists {
         true
     }
     /// The group of a key, if only failure records keep it alive.
-    fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
-        let _ = id;
+    fn group_of_records(&self, _id: SlotId) -> Option<SlotId> {
         None
     }
     /// Puts a key, which is about to get this slot, into its group.
-    fn admit(&mut self, id: SlotId, group: Self::Group, seat: Self::Seat) {
-        let _ = (id, group, seat);
-    }
+    fn admit(&mut self, _id: SlotId, _group: Self::Group, _seat: Self::Seat) {}
     /// Takes a key, which is about to lose its slot, out of its group.
-    fn dismiss(&mut self, id: SlotId) {
-        let _ = id;
-    }
+    fn dismiss(&mut self, _id: SlotId) {}
     /// Notes that the run of a key has ended.
-    fn end_run(&mut self, id: SlotId) {
-        let _ = id;
-    }
+    fn end_run(&mut self, _id: SlotId) {}
     /// Whether a ready key may be handed out, or may be after [`catch_up`](Self::catch_up).
     fn may_start(&self) -> bool {
         self.ready_len() > 0
@@ -84,8 +77,7 @@ pub trait Lists {
         self.first_ready()
     }
     /// Why the group of a ready key may not start a run, if it may not.
-    fn why_blocked(&self, id: SlotId, now: Instant) -> Option<Why> {
-        let _ = (id, now);
+    fn why_blocked(&self, _id: SlotId, _now: Instant) -> Option<Why> {
         None
     }
     /// When a group may start its next run.
@@ -93,18 +85,14 @@ pub trait Lists {
         None
     }
     /// Whether that time has come.
-    fn is_due(&self, now: Instant) -> bool {
-        let _ = now;
+    fn is_due(&self, _now: Instant) -> bool {
         false
     }
     /// Lets the group with the earliest time start runs, if that time has come.
-    fn come_due(&mut self, now: Instant) {
-        let _ = now;
-    }
+    fn come_due(&mut self, _now: Instant) {}
     /// Looks at groups whose limits have changed, so many at most. Returns whether it has to look
     /// at more before a key is handed out.
-    fn catch_up(&mut self, most: u8) -> bool {
-        let _ = most;
+    fn catch_up(&mut self, _most: u8) -> bool {
         false
     }
     /// Whether handing out a key needs the time.
@@ -115,9 +103,7 @@ pub trait Lists {
     fn close(&mut self) {}
 
     /// Makes room for `additional` more ready keys.
-    fn reserve(&mut self, additional: usize) {
-        let _ = additional;
-    }
+    fn reserve(&mut self, _additional: usize) {}
 
     /// Puts a slot, which is ready from then on, at the end of a level.
     fn push_ready(&mut self, id: SlotId, level: u8, at: Instant);
@@ -125,14 +111,12 @@ pub trait Lists {
     /// level.
     fn first_ready(&self) -> Option<SlotId>;
     /// The first ready key of a level: with groups, that of the group whose turn comes first.
-    fn first_ready_at(&self, level: u8) -> Option<SlotId> {
-        let _ = level;
+    fn first_ready_at(&self, _level: u8) -> Option<SlotId> {
         self.first_ready()
     }
     /// The slot that came last to the lowest level that has any, if that level is below this one:
     /// with groups, among those that may start a run, that of the group whose turn comes last.
-    fn newest_below(&self, level: u8) -> Option<SlotId> {
-        let _ = level;
+    fn newest_below(&self, _level: u8) -> Option<SlotId> {
         None
     }
     /// Takes out the first ready slot of a level, which is handed out.
@@ -142,16 +126,11 @@ pub trait Lists {
     fn ready_len(&self) -> usize;
 
     /// Counts an active slot that will be ready at this level when its run ends.
-    fn note_dirty(&mut self, level: u8) {
-        let _ = level;
-    }
+    fn note_dirty(&mut self, _level: u8) {}
     /// Undoes [`note_dirty`](Self::note_dirty).
-    fn note_clean(&mut self, level: u8) {
-        let _ = level;
-    }
+    fn note_clean(&mut self, _level: u8) {}
     /// How many slots are ready or dirty at this level. Not counted with a single level.
-    fn depth_at(&self, level: u8) -> usize {
-        let _ = level;
+    fn depth_at(&self, _level: u8) -> usize {
         0
     }
 

@@ -367,33 +367,57 @@ impl<P: Priorities> Priorities for WithSuspension<P> {
 #[doc(hidden)]
 pub trait KeepPolicy: Debug {
     /// Whether the queue can have a policy. All that asks for one is dead code otherwise.
-    const EXISTS: bool;
+    const EXISTS: bool = false;
     /// Whether keys can be suspended. All that asks for it is dead code otherwise.
-    const SUSPENDS: bool;
+    const SUSPENDS: bool = false;
     const NONE: Self;
     /// What is kept in a key's own slot.
     type InSlot: Debug + Default;
 
     /// The policy, if the queue has one.
-    fn policy(&self) -> Option<&Policy>;
-    fn policy_mut(&mut self) -> Option<&mut Policy>;
+    #[inline]
+    fn policy(&self) -> Option<&Policy> {
+        None
+    }
+    #[inline]
+    fn policy_mut(&mut self) -> Option<&mut Policy> {
+        None
+    }
 
-    fn kept(&self, in_slot: &Self::InSlot, id: SlotId) -> Kept;
+    #[inline]
+    fn kept(&self, _in_slot: &Self::InSlot, _id: SlotId) -> Kept {
+        Kept::default()
+    }
+    #[inline]
     fn kept_mut<'a>(
         &'a mut self,
-        in_slot: &'a mut Self::InSlot,
-        id: SlotId,
-    ) -> Option<&'a mut Kept>;
+        _in_slot: &'a mut Self::InSlot,
+        _id: SlotId,
+    ) -> Option<&'a mut Kept> {
+        None
+    }
 
-    fn suspension(&self, in_slot: &Self::InSlot, id: SlotId) -> Suspension;
+    #[inline]
+    fn suspension(&self, _in_slot: &Self::InSlot, _id: SlotId) -> Suspension {
+        Suspension::NONE
+    }
+    #[inline]
     fn suspension_mut<'a>(
         &'a mut self,
-        in_slot: &'a mut Self::InSlot,
-        id: SlotId,
-    ) -> Option<&'a mut Suspension>;
+        _in_slot: &'a mut Self::InSlot,
+        _id: SlotId,
+    ) -> Option<&'a mut Suspension> {
+        None
+    }
     /// How many keys are suspended.
-    fn suspended(&self) -> usize;
-    fn suspended_mut(&mut self) -> Option<&mut usize>;
+    #[inline]
+    fn suspended(&self) -> usize {
+        0
+    }
+    #[inline]
+    fn suspended_mut(&mut self) -> Option<&mut usize> {
+        None
+    }
 
     /// Ends a run of a key. Returns whether the key is held.
     fn end_run(
@@ -517,50 +541,8 @@ impl Default for Suspension {
 }
 
 impl KeepPolicy for () {
-    const EXISTS: bool = false;
-    const SUSPENDS: bool = false;
     const NONE: Self = ();
     type InSlot = ();
-
-    #[inline]
-    fn policy(&self) -> Option<&Policy> {
-        None
-    }
-
-    #[inline]
-    fn policy_mut(&mut self) -> Option<&mut Policy> {
-        None
-    }
-
-    #[inline]
-    fn kept(&self, (): &(), _: SlotId) -> Kept {
-        Kept::default()
-    }
-
-    #[inline]
-    fn kept_mut<'a>(&'a mut self, (): &'a mut (), _: SlotId) -> Option<&'a mut Kept> {
-        None
-    }
-
-    #[inline]
-    fn suspension(&self, (): &(), _: SlotId) -> Suspension {
-        Suspension::NONE
-    }
-
-    #[inline]
-    fn suspension_mut<'a>(&'a mut self, (): &'a mut (), _: SlotId) -> Option<&'a mut Suspension> {
-        None
-    }
-
-    #[inline]
-    fn suspended(&self) -> usize {
-        0
-    }
-
-    #[inline]
-    fn suspended_mut(&mut self) -> Option<&mut usize> {
-        None
-    }
 }
 
 /// A policy in the queue, and what it keeps of a key in the key's slot: see [`WithPolicy`]. `X` is
@@ -575,41 +557,32 @@ pub struct InSlots<X: InSlot = ()> {
 /// A key's suspension, or no room for one.
 #[doc(hidden)]
 pub trait InSlot: Copy + Debug + Default {
-    const SUSPENDS: bool;
+    const SUSPENDS: bool = false;
     /// Counts the keys that are suspended.
     type Count: Copy + Debug;
     const ZERO: Self::Count;
-
-    fn get(&self) -> Suspension;
-    fn get_mut(&mut self) -> Option<&mut Suspension>;
-    fn count(count: &Self::Count) -> usize;
-    fn count_mut(count: &mut Self::Count) -> Option<&mut usize>;
-}
-
-impl InSlot for () {
-    const SUSPENDS: bool = false;
-    type Count = ();
-    const ZERO: () = ();
 
     #[inline]
     fn get(&self) -> Suspension {
         Suspension::NONE
     }
-
     #[inline]
     fn get_mut(&mut self) -> Option<&mut Suspension> {
         None
     }
-
     #[inline]
-    fn count((): &()) -> usize {
+    fn count(_count: &Self::Count) -> usize {
         0
     }
-
     #[inline]
-    fn count_mut((): &mut ()) -> Option<&mut usize> {
+    fn count_mut(_count: &mut Self::Count) -> Option<&mut usize> {
         None
     }
+}
+
+impl InSlot for () {
+    type Count = ();
+    const ZERO: () = ();
 }
 
 impl InSlot for Suspension {

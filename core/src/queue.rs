@@ -252,7 +252,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 Added::Dirty
             }
         };
-        slot.meta.levels.set_queued(level);
+        slot.meta.levels.set(|levels| levels.queued = level);
         slot.meta.age.begin(at);
         let kept = &mut slot.meta.timestamps;
         self.metrics.stamp_added(kept, id.index(), at);
@@ -295,7 +295,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.active -= 1;
         self.lists.end_run(id);
         if again {
-            let level = slot.meta.levels.queued();
+            let level = slot.meta.levels.get().queued;
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.lists.push_ready(id, level, now);
@@ -335,7 +335,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if let Some(slot) = self.slots.slot_mut(id) {
             slot.phase = Phase::Idle;
         }
-        let level = self.levels(id).queued();
+        let level = self.levels(id).queued;
         self.lists.remove_ready(id, level);
         self.note_change();
         self.report_depth(level);
@@ -350,7 +350,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let was_dirty = slot.phase.is_queued();
         slot.phase = Phase::CancelledActive;
         if was_dirty {
-            let level = slot.meta.levels.queued();
+            let level = slot.meta.levels.get().queued;
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.report_depth(level);
@@ -390,8 +390,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         self.runs = self.runs.wrapping_add(1);
         slot.run = self.runs;
         slot.phase = Phase::Active;
-        let priority = slot.meta.levels.queued();
-        slot.meta.levels.set_running(priority);
+        let priority = slot.meta.levels.get().queued;
+        slot.meta.levels.set(|levels| levels.running = priority);
         let kept = &mut slot.meta.timestamps;
         self.metrics.stamp_started(kept, id.index(), now);
         let waited = self.metrics.waited(kept, id.index(), now);

@@ -160,12 +160,12 @@ pub enum Located<P> {
 }
 
 impl<P> Located<P> {
-    /// The slot, or [`SlotId::NONE`].
+    /// The slot of a key that is stored.
     #[inline]
-    pub(crate) fn slot(&self) -> SlotId {
+    pub(crate) fn found(&self) -> Option<SlotId> {
         match self {
-            Self::Found(id) => *id,
-            Self::Absent(_) => SlotId::NONE,
+            Self::Found(id) => Some(*id),
+            Self::Absent(_) => None,
         }
     }
 }

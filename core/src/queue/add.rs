@@ -17,7 +17,7 @@ use crate::options::{AddOptions, Merge};
 use crate::outcome::{Added, Leftover, Rejected, Scheduled};
 use crate::policy::SetPolicy;
 use crate::storage::Storage;
-use crate::store::{Located, Phase, Slots};
+use crate::store::{Phase, Slots};
 
 use super::policy::Gate;
 use super::{LOWEST, Queue, Session};
@@ -262,7 +262,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         B: Eq + Hash + ?Sized,
     {
         let queue = &mut *self.queue;
-        let Located::Found(id) = queue.slots.locate(key) else {
+        let Some(id) = queue.slots.locate(key).found() else {
             return 0;
         };
         let failures = queue.failures_of(id);
@@ -394,7 +394,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
             failures,
             priority,
         } = leftover;
-        match queue.slot_with_failures(key, failures, *now, spare) {
+        let raise = |limiter: &mut L, record: &mut _| {
+            if limiter.failures(record) < failures {
+                limiter.set_failures(record, failures);
+            }
+        };
+        match queue.slot_with(key, *now, spare, raise) {
             Ok(id) if left.is_zero() => Ok(queue.mark(id, *now, priority)),
             Ok(id) => Ok(queue.schedule(id, *now + left, *now, priority)),
             Err(key) => Err(Rejected::Full(Leftover {
@@ -492,12 +497,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Moves a key that is ready or dirty to a level, if that is higher than its own.
     #[inline]
     pub(super) fn raise(&mut self, id: SlotId, level: u8, at: Instant) -> Added {
-        if P::LEVELS == 1 || level <= self.levels(id).queued() {
+        if P::LEVELS == 1 || level <= self.levels(id).queued {
             return Added::Coalesced;
         }
         if let Some(slot) = self.slots.slot_mut(id) {
-            let before = slot.meta.levels.queued();
-            slot.meta.levels.set_queued(level);
+            let before = slot.meta.levels.get().queued;
+            slot.meta.levels.set(|levels| levels.queued = level);
             if slot.phase == Phase::Ready {
                 self.lists.remove_ready(id, before);
                 self.lists.push_ready(id, level, at);
@@ -513,7 +518,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Raises the level of a key's deadline, if the new one is higher.
     pub(super) fn raise_delayed(&mut self, id: SlotId, level: u8) -> Added {
-        if level <= self.levels(id).delayed() {
+        if level <= self.levels(id).delayed {
             return Added::Coalesced;
         }
         self.set_delayed(id, level);
@@ -524,14 +529,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if P::LEVELS > 1
             && let Some(slot) = self.slots.slot_mut(id)
         {
-            slot.meta.levels.set_delayed(level);
+            slot.meta.levels.set(|levels| levels.delayed = level);
         }
     }
 
     /// The level at which a key that has failed runs again: that of its run.
     pub(super) fn retry_level(&self, id: SlotId) -> u8 {
         if P::LEVELS > 1 && self.is_active(id) {
-            self.levels(id).running()
+            self.levels(id).running
         } else {
             LOWEST
         }
@@ -608,7 +613,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         let mut level = level;
         if self.take_deadline(id).is_some() {
-            level = level.max(self.levels(id).delayed());
+            level = level.max(self.levels(id).delayed);
             self.metrics.delayed(self.delays.len());
         }
         self.mark(id, now, level)
@@ -633,7 +638,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         };
         self.metrics.retry();
         if !due.is_after(now) {
-            let level = self.levels(id).delayed();
+            let level = self.levels(id).delayed;
             let _ = self.take_deadline(id);
             self.metrics.delayed(self.delays.len());
             return self.mark(id, now, level);

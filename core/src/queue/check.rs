@@ -116,7 +116,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let slot = listed.and_then(|id| self.slots.slot(id));
             let phase = slot.map(|slot| slot.phase);
             assert_eq!(phase, Some(Phase::Ready), "Q2: listed slots are ready");
-            let own = slot.map_or(LOWEST, |slot| slot.meta.levels.queued());
+            let own = slot.map_or(LOWEST, |slot| slot.meta.levels.get().queued);
             assert!(own <= level, "Q2: a slot is listed at its level");
             level = own;
             marks = marks.wrapping_add(listed.map_or(0, mark));
@@ -132,7 +132,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         for level in 0..P::LEVELS {
             let queued = self
                 .live_slots()
-                .filter(|(id, slot)| self.is_queued(*id) && slot.meta.levels.queued() == level);
+                .filter(|(id, slot)| self.is_queued(*id) && slot.meta.levels.get().queued == level);
             let counted = self.lists.depth_at(level);
             let single = P::LEVELS == 1;
             assert!(

@@ -4,7 +4,7 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::Priorities;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -273,10 +273,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
 {
     /// Takes a ready key out of the queue.
     pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
-        let mut level = self.levels(id).queued();
+        let mut level = self.levels(id).queued;
         if self.delays.has(id) {
             // The delay goes with the key.
-            level = level.max(self.levels(id).delayed());
+            level = level.max(self.levels(id).delayed);
         }
         let leftover = self.leftover(id, level)?;
         self.retire(id);

@@ -26,7 +26,7 @@ use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use super::Session;
 use super::policy::Gate;
-use super::{Queue, Watched};
+use super::{Meta, Queue, Watched};
 
 impl<K, L, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, ()>
 where
@@ -89,7 +89,9 @@ where
     /// assert_eq!(queue.metrics().0, 1);
     /// ```
     pub const fn with_metrics(limiter: L, metrics: M) -> Self {
-        Self::assemble(limiter, metrics, ())
+        let slots = FixedSlots::new();
+        let lists = ConstDefault::DEFAULT;
+        Self::of_parts(slots, lists, FixedNodes::new(), limiter, metrics, ())
     }
 }
 
@@ -106,26 +108,29 @@ where
     /// Creates an empty queue with room for `N` keys, whose keys belong to groups. `group_of`
     /// computes the group of a key. [`Groups`] has an example.
     pub const fn with_groups(limiter: L, metrics: M, group_of: fn(&K) -> G) -> Self {
-        Self::assemble(limiter, metrics, GroupFn(group_of))
+        let slots = FixedSlots::new();
+        let lists = ConstDefault::DEFAULT;
+        let naming = GroupFn(group_of);
+        Self::of_parts(slots, lists, FixedNodes::new(), limiter, metrics, naming)
     }
 }
 
-impl<K, L, M, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, M>
-where
-    K: Eq + Hash,
-    L: RateLimiter,
-    M: Metrics,
-    I: Index,
-    P: Priorities,
-{
-    const fn assemble(limiter: L, metrics: M, naming: P::Naming<K>) -> Self {
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
+    const fn of_parts(
+        slots: S::Slots<K, Meta<P, L, S, M>>,
+        lists: S::Lists<P>,
+        nodes: S::Nodes,
+        limiter: L,
+        metrics: M,
+        naming: P::Naming<K>,
+    ) -> Self {
         Self {
-            slots: FixedSlots::new(),
-            lists: P::FixedLists::<N, I>::DEFAULT,
-            delays: Delays::new(FixedNodes::new()),
+            slots,
+            lists,
+            delays: Delays::new(nodes),
             sleepers: Sleepers::new(),
             limiter,
-            policy: P::FixedPolicy::NONE,
+            policy: S::Policy::NONE,
             metrics,
             age_limit: P::Age::OFF,
             naming,
@@ -136,14 +141,12 @@ where
             failure_records_max: usize::MAX,
             closed: false,
             gate: Gate::OPEN,
-            due_keys_max: at_least_one(Fixed::<N, I>::DUE_KEYS_MAX),
+            due_keys_max: at_least_one(S::DUE_KEYS_MAX),
             watched: Watched::NONE,
             epoch: 0,
         }
     }
-}
 
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Sets how many due keys one operation makes ready, at most. Zero counts as one. The default
     /// is [`Storage::DUE_KEYS_MAX`]. O(1).
     ///
@@ -276,21 +279,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
 mod growable {
     use core::hash::{BuildHasher, Hash};
 
-    use crate::aging::Age;
-    use crate::delay::Delays;
     use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
     use crate::metrics::Metrics;
-    use crate::metrics::running::KeepRunning;
-    use crate::policy::{KeepPolicy, SideTable};
     use crate::priority::{Plain, Priorities};
-    use crate::sleepers::Sleepers;
-    use crate::storage::Storage;
     use crate::store::Slots;
     use crate::store::growable::{Growable, GrowableNodes, GrowableSlots, RandomState};
 
-    use super::{Gate, Queue, Session, Watched};
+    use super::{Queue, Session};
 
     impl<K: Eq + Hash, L: RateLimiter> Queue<K, Plain, L, Growable, ()> {
         /// Creates an empty queue that grows as needed.
@@ -410,27 +407,8 @@ mod growable {
         fn assemble(limiter: L, metrics: M, hasher: H, keys: usize, naming: P::Naming<K>) -> Self {
             let mut lists = P::GrowableLists::default();
             lists.reserve(keys);
-            Self {
-                slots: GrowableSlots::with_capacity(hasher, keys),
-                lists,
-                delays: Delays::new(GrowableNodes::new()),
-                sleepers: Sleepers::new(),
-                limiter,
-                policy: SideTable::NONE,
-                metrics,
-                age_limit: P::Age::OFF,
-                naming,
-                running: KeepRunning::EMPTY,
-                active: 0,
-                dirty: 0,
-                runs: 0,
-                failure_records_max: usize::MAX,
-                closed: false,
-                gate: Gate::OPEN,
-                due_keys_max: super::at_least_one(Growable::<H>::DUE_KEYS_MAX),
-                watched: Watched::NONE,
-                epoch: 0,
-            }
+            let slots = GrowableSlots::with_capacity(hasher, keys);
+            Self::of_parts(slots, lists, GrowableNodes::new(), limiter, metrics, naming)
         }
 
         /// Sets how many keys may be kept only for their failures, and discards the oldest records

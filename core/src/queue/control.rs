@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::outcome::KeyState;
 use crate::priority::Priorities;
 use crate::storage::Storage;
-use crate::store::{Located, Phase, Slots};
+use crate::store::{Phase, Slots};
 use crate::work::Ticket;
 
 use super::policy::Gate;
@@ -54,9 +54,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         B: Eq + Hash + ?Sized,
     {
         let Self { queue, now, .. } = self;
-        let Located::Found(id) = queue.locate(key, *now) else {
-            return None;
-        };
+        let id = queue.locate(key, *now).found()?;
         if queue.is_record_only(id) {
             return None;
         }
@@ -96,9 +94,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         B: Eq + Hash + ?Sized,
     {
         let Self { queue, now, .. } = self;
-        let Located::Found(id) = queue.locate(key, *now) else {
-            return None;
-        };
+        let id = queue.locate(key, *now).found()?;
         if queue.is_suspended(id) {
             return queue.take_deadline(id);
         }

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::Instant;
 use crate::aging::{Age, Ages};
 use crate::id::SlotId;
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::Priorities;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -102,7 +102,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         B: Eq + Hash + ?Sized,
     {
         let located = self.slots.locate(key);
-        let _ = self.release_due(located.slot(), now);
+        let _ = self.release_due(located.found().unwrap_or(SlotId::NONE), now);
         located
     }
 
@@ -111,7 +111,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if self.is_suspended(id) {
             return self.end_suspension(id, due, true);
         }
-        let level = self.levels(id).delayed();
+        let level = self.levels(id).delayed;
         let _ = self.mark(id, due, level);
         self.metrics.delayed(self.delays.len());
     }

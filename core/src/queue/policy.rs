@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::id::{Index, SlotId};
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::Priorities;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -279,7 +279,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             held = held.max(self.delays.stopped_at());
         }
         if waits {
-            let level = self.levels(id).queued();
+            let level = self.levels(id).queued;
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.report_depth(level);

@@ -9,7 +9,7 @@ use crate::Instant;
 use crate::action::Action;
 use crate::delay::DelayChange;
 use crate::id::SlotId;
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::Priorities;
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -17,7 +17,7 @@ use crate::outcome::{AddedMany, Finished, Next, Rejected};
 use crate::policy::KeepPolicy;
 use crate::sleepers::Getter;
 use crate::storage::Storage;
-use crate::store::{Located, Slots};
+use crate::store::Slots;
 use crate::work::{Ticket, Work};
 
 use super::{Queue, Session, Watched};
@@ -238,13 +238,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        match self.queue.slots.locate(key) {
-            Located::Found(id) if self.queue.is_active(id) => {
-                let run = self.queue.slots.slot(id).map_or(0, |slot| slot.run);
-                self.release(Ticket { id, run })
-            }
-            _ => Finished::Stale,
-        }
+        let Some(id) = self.queue.slots.locate(key).found() else {
+            return Finished::Stale;
+        };
+        let run = self.queue.slots.slot(id).map_or(0, |slot| slot.run);
+        self.release(Ticket { id, run })
     }
 
     /// Ends a run with an action. O(log n) if the key runs again after a delay, else O(1); no
@@ -549,7 +547,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             }
             delay = Duration::ZERO;
         }
-        let level = self.levels(id).running();
+        let level = self.levels(id).running;
         if self.closed {
             self.keep_for_later(id, now + delay, level);
         } else {

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::Instant;
 use crate::aging::Age;
 use crate::id::SlotId;
-use crate::levels::{Naming, Priorities};
+use crate::levels::{KeyLevels, Naming, Priorities, ThreeLevels};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
@@ -39,7 +39,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 *spare = Some(key);
                 return Ok(Added::Coalesced);
             }
-            let _ = self.release_due(located.slot(), now);
+            let _ = self.release_due(located.found().unwrap_or(SlotId::NONE), now);
             located
         } else {
             // On a board the shorter path for a key that is ready costs more than it saves.
@@ -87,62 +87,38 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         now: Instant,
         spare: &mut Option<K>,
     ) -> Result<SlotId, K> {
-        match self.locate(&key, now) {
-            Located::Found(id) => {
-                *spare = Some(key);
-                Ok(id)
-            }
-            Located::Absent(place) => match self.make_room(&key, now) {
-                Some(room) => {
-                    let meta = Meta::<P, L, S, M>::default();
-                    Ok(self.claim(room, place, key, meta, Phase::Idle))
-                }
-                None => Err(key),
-            },
-        }
+        self.slot_with(key, now, spare, |_, _| {})
     }
 
-    /// Charges the limiter for a key, and returns its delay. A key without a slot gets one last, so
-    /// that a limiter that panics leaves no slot behind.
+    /// Charges the limiter for a key, and returns its delay.
     pub(super) fn charge(
         &mut self,
         key: K,
         now: Instant,
         spare: &mut Option<K>,
     ) -> Result<(SlotId, Duration), K> {
-        match self.locate(&key, now) {
-            Located::Found(id) => {
-                *spare = Some(key);
-                Ok((id, self.charge_slot(id, now)))
-            }
-            Located::Absent(place) => {
-                let Some(room) = self.make_room(&key, now) else {
-                    return Err(key);
-                };
-                let mut meta = Meta::<P, L, S, M>::default();
-                let delay = self.limiter.when(&mut meta.record, now);
-                let id = self.claim(room, place, key, meta, Phase::Idle);
-                self.hold_failure(id, delay, now);
-                Ok((id, delay))
-            }
-        }
+        let mut delay = Duration::ZERO;
+        let charge = |limiter: &mut L, record: &mut _| delay = limiter.when(record, now);
+        let id = self.slot_with(key, now, spare, charge)?;
+        self.hold_failure(id, delay, now);
+        Ok((id, delay))
     }
 
-    /// Finds the slot of a key, or claims one, and raises its failure count to `failures` if it is
-    /// lower. Returns the key if there is no room.
-    pub(super) fn slot_with_failures(
+    /// Finds the slot of a key, or claims one, and changes the limiter's record of the key. Returns
+    /// the key if there is no room. A key gets its slot last, so that a limiter that panics leaves
+    /// no slot behind.
+    #[inline]
+    pub(super) fn slot_with(
         &mut self,
         key: K,
-        failures: u32,
         now: Instant,
         spare: &mut Option<K>,
+        change: impl FnOnce(&mut L, &mut L::Record),
     ) -> Result<SlotId, K> {
         match self.locate(&key, now) {
             Located::Found(id) => {
-                if self.failures_of(id) < failures
-                    && let Some(slot) = self.slots.slot_mut(id)
-                {
-                    self.limiter.set_failures(&mut slot.meta.record, failures);
+                if let Some(slot) = self.slots.slot_mut(id) {
+                    change(&mut self.limiter, &mut slot.meta.record);
                 }
                 *spare = Some(key);
                 Ok(id)
@@ -152,7 +128,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                     return Err(key);
                 };
                 let mut meta = Meta::<P, L, S, M>::default();
-                self.limiter.set_failures(&mut meta.record, failures);
+                change(&mut self.limiter, &mut meta.record);
                 Ok(self.claim(room, place, key, meta, Phase::Idle))
             }
         }
@@ -205,10 +181,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         room.id
     }
 
-    pub(super) fn levels(&self, id: SlotId) -> P::KeyLevels {
-        self.slots
-            .slot(id)
-            .map_or_else(Default::default, |slot| slot.meta.levels)
+    pub(super) fn levels(&self, id: SlotId) -> ThreeLevels {
+        let slot = self.slots.slot(id);
+        slot.map_or_else(ThreeLevels::default, |slot| slot.meta.levels.get())
     }
 
     pub(super) fn is_active(&self, id: SlotId) -> bool {

@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::outcome::Added;
 use crate::policy::{KeepPolicy, Suspends, Suspension};
 use crate::storage::Storage;
-use crate::store::{Located, Phase, Slots};
+use crate::store::{Phase, Slots};
 
 use super::policy::Gate;
 use super::{LOWEST, Queue, Session};
@@ -100,10 +100,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         if queue.closed {
             return false;
         }
-        match queue.locate(key, *now) {
-            Located::Found(id) => queue.suspend(id, *now + timeout),
-            Located::Absent(_) => false,
-        }
+        let found = queue.locate(key, *now).found();
+        found.is_some_and(|id| queue.suspend(id, *now + timeout))
     }
 
     /// Ends the suspension of a key, or takes back the one that would begin when its run ends.
@@ -149,10 +147,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         if queue.closed {
             return false;
         }
-        match queue.locate(key, *now) {
-            Located::Found(id) => queue.resume(id, *now),
-            Located::Absent(_) => false,
-        }
+        let found = queue.locate(key, *now).found();
+        found.is_some_and(|id| queue.resume(id, *now))
     }
 }
 
@@ -317,13 +313,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let levels = self.levels(id);
         let suspension = self.suspension(id);
         if !suspension.has(Suspension::SUSPENDED) {
-            return levels.delayed();
+            return levels.delayed;
         }
         let until = self.delays.due(id).unwrap_or(Instant::NEVER);
         let queued = suspension.has(Suspension::QUEUED);
         let delayed = suspension.has(Suspension::DELAYED) && suspension.at <= until;
         let of = |is: bool, level| if is { level } else { LOWEST };
-        of(queued, levels.queued()).max(of(delayed, levels.delayed()))
+        of(queued, levels.queued).max(of(delayed, levels.delayed))
     }
 
     /// The deadline that a suspended key has when its timeout has ended, and whether it is ready
@@ -352,7 +348,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return Added::Delayed;
         }
         self.metrics.coalesced();
-        if level <= self.levels(id).queued() {
+        if level <= self.levels(id).queued {
             return Added::Coalesced;
         }
         self.queue_suspended(id, level);
@@ -362,7 +358,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     fn queue_suspended(&mut self, id: SlotId, level: u8) {
         self.change_suspension(id, |suspension| suspension.set(Suspension::QUEUED, true));
         if let Some(slot) = self.slots.slot_mut(id) {
-            slot.meta.levels.set_queued(level);
+            slot.meta.levels.set(|levels| levels.queued = level);
         }
     }
 
@@ -448,17 +444,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let (mut flags, mut level) = (0, LOWEST);
         if was_dirty {
             flags = Suspension::QUEUED;
-            level = self.levels(id).queued();
+            level = self.levels(id).queued;
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.report_depth(level);
         }
         if plan.has(Suspension::ASKS) {
             flags = Suspension::QUEUED;
-            level = level.max(self.levels(id).running());
+            level = level.max(self.levels(id).running);
         }
         if let Some(slot) = self.slots.slot_mut(id) {
-            slot.meta.levels.set_queued(level);
+            slot.meta.levels.set(|levels| levels.queued = level);
         }
         let mut until = plan.at;
         if self.closed {
@@ -513,7 +509,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let suspension = self.suspension(id);
         let levels = self.levels(id);
         let queued = suspension.has(Suspension::QUEUED);
-        let mut level = queued.then(|| levels.queued());
+        let mut level = queued.then(|| levels.queued);
         if timed_out {
             level = level.or(Some(LOWEST));
         }
@@ -527,7 +523,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                     self.delays.note_backoff(id, suspension.at);
                 }
             } else {
-                level = level.max(Some(levels.delayed()));
+                level = level.max(Some(levels.delayed));
             }
         }
         self.note_change();

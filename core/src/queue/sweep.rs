@@ -5,12 +5,12 @@ use core::hash::Hash;
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::Priorities;
 use crate::limiter::RateLimiter;
 use crate::metrics::Metrics;
 use crate::outcome::{Entry, KeyState};
 use crate::storage::Storage;
-use crate::store::{Located, Slots};
+use crate::store::Slots;
 
 use super::{LOWEST, Queue, Session};
 
@@ -161,10 +161,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         if queue.closed {
             return false;
         }
-        match queue.locate(key, *now) {
-            Located::Found(id) => queue.end_delay(id, *now),
-            Located::Absent(_) => false,
-        }
+        let found = queue.locate(key, *now).found();
+        found.is_some_and(|id| queue.end_delay(id, *now))
     }
 
     /// Ends the delays of some keys now, in the order of their deadlines, as
@@ -289,7 +287,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         let had_one = self.take_deadline(id).is_some();
         if had_one {
-            let level = self.levels(id).delayed();
+            let level = self.levels(id).delayed;
             let _ = self.mark(id, now, level);
             self.metrics.delayed(self.delays.len());
         }
@@ -301,7 +299,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let mut state = self.state_of(id)?;
         if self.delays.has_passed(id, self.time_at(now)) {
             let next = state.suspended.and_then(|until| self.after_end(id, until));
-            let own_level = state.due.map_or(LOWEST, |_| self.levels(id).delayed());
+            let own_level = state.due.map_or(LOWEST, |_| self.levels(id).delayed);
             state.come_due(self.level_when_due(id));
             if let Some((due, is_ready)) = next {
                 let is_past = self.is_past(due, now);

@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 use crate::outcome::{KeyState, Stats};
 use crate::policy::KeepPolicy;
 use crate::storage::Storage;
-use crate::store::{Located, Phase, Slots};
+use crate::store::{Phase, Slots};
 
 use super::{LOWEST, Queue, Session, SlotId};
 
@@ -132,10 +132,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        match self.queue.locate(key, self.now) {
-            Located::Found(id) => self.queue.state_of(id),
-            Located::Absent(_) => None,
-        }
+        let id = self.queue.locate(key, self.now).found()?;
+        self.queue.state_of(id)
     }
 }
 
@@ -152,9 +150,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             failures: self.limiter.failures(&slot.meta.record),
             priority: match slot.phase {
                 _ if self.is_suspended(id) => self.level_when_due(id),
-                phase if phase.is_queued() => slot.meta.levels.queued(),
-                phase if phase.is_active() => slot.meta.levels.running(),
-                _ if self.delays.has(id) => slot.meta.levels.delayed(),
+                phase if phase.is_queued() => slot.meta.levels.get().queued,
+                phase if phase.is_active() => slot.meta.levels.get().running,
+                _ if self.delays.has(id) => slot.meta.levels.get().delayed,
                 _ => LOWEST,
             },
         })
@@ -185,10 +183,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        match self.slots.locate(key) {
-            Located::Found(id) => !self.is_record_only(id),
-            Located::Absent(_) => false,
-        }
+        let found = self.slots.locate(key).found();
+        found.is_some_and(|id| !self.is_record_only(id))
     }
 
     /// Returns how many failures of a key are on record. O(1).
@@ -221,10 +217,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        match self.slots.locate(key) {
-            Located::Found(id) => self.failures_of(id),
-            Located::Absent(_) => 0,
-        }
+        let found = self.slots.locate(key).found();
+        found.map_or(0, |id| self.failures_of(id))
     }
 
     /// Returns the counts of the queue, all of one moment. O(1). [`Stats`] has an example.

@@ -16,7 +16,7 @@ use crate::outcome::{Added, Next, Rejected, Scheduled, WaitError, Wake};
 use crate::priority::Priorities;
 use crate::sleepers::Getter;
 use crate::storage::Storage;
-use crate::store::{Located, Slots};
+use crate::store::Slots;
 
 use super::{Queue, Session};
 
@@ -209,10 +209,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         B: Eq + Hash + ?Sized,
     {
         let Self { queue, now, .. } = self;
-        let awaits = match queue.locate(key, *now) {
-            Located::Found(id) => queue.known_work(id),
-            Located::Absent(_) => Awaits::Nothing,
-        };
+        let found = queue.locate(key, *now).found();
+        let awaits = found.map_or(Awaits::Nothing, |id| queue.known_work(id));
         Flush { awaits }
     }
 
@@ -227,10 +225,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         B: Eq + Hash + ?Sized,
     {
         let queue = &mut *self.queue;
-        flush.awaits = match queue.slots.locate(key) {
-            Located::Found(id) => queue.still_awaited(id, flush.awaits),
-            Located::Absent(_) => Awaits::Nothing,
-        };
+        let found = queue.slots.locate(key).found();
+        let still_awaited = |id| queue.still_awaited(id, flush.awaits);
+        flush.awaits = found.map_or(Awaits::Nothing, still_awaited);
         let done = flush.awaits == Awaits::Nothing;
         queue.unless_watched(done, Watched::WORK)
     }

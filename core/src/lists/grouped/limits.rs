@@ -222,7 +222,7 @@ impl<B: Backing> GroupedLists<B> {
         B::Name: Borrow<N>,
         N: Eq + Hash + ?Sized,
     {
-        let Located::Found(group) = self.groups.locate(name) else {
+        let Some(group) = self.groups.locate(name).found() else {
             return;
         };
         // One that is not paused may be leaving, and must not come back for this.
@@ -238,9 +238,7 @@ impl<B: Backing> GroupedLists<B> {
         B::Name: Borrow<N>,
         N: Eq + Hash + ?Sized,
     {
-        let Located::Found(group) = self.groups.locate(name) else {
-            return None;
-        };
+        let group = self.groups.locate(name).found()?;
         Some(self.group_at(group)?.1)
     }
 
