@@ -14,7 +14,6 @@
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
-pub use crate::aging::Ages;
 pub use crate::backoff::until::backoff_until;
 #[cfg(feature = "alloc")]
 pub use crate::batch::Batch;
@@ -22,6 +21,7 @@ pub use crate::batch::Batch;
 pub use crate::builder::{Bare, ClientGo, Runtime};
 pub use crate::guard::Guard;
 pub use crate::id::Index;
+pub use crate::levels::Ages;
 pub use crate::metrics::Timestamps;
 #[cfg(feature = "alloc")]
 pub use crate::metrics::reporter::Reporter;

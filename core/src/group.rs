@@ -7,12 +7,10 @@ use core::marker::PhantomData;
 
 #[cfg(doc)]
 use crate::GroupLimits;
-use crate::aging::Aging;
 use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::levels::{Naming, Plain, Priorities, sealed};
+use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy, WithSuspension, sealed};
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
-use crate::policy::{WithPolicy, WithSuspension};
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{

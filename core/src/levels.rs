@@ -1,11 +1,15 @@
-//! Priority levels: how many there are, and what is kept of them with each key.
+//! The priorities of a queue, and what is kept of them with each key: its levels, since when it
+//! waits, and in fixed storage the room for a policy.
 //!
 //! A queue has one level by default, and then none of this takes room or time: a key's levels are
 //! `()`, and there is a single list of ready keys.
 
 use core::fmt::Debug;
+use core::time::Duration;
 
-use crate::aging::Age;
+use crate::Instant;
+#[cfg(doc)]
+use crate::Policy;
 use crate::array::{Array, ConstDefault};
 use crate::id::Index;
 use crate::lists::fixed::FixedLists;
@@ -13,10 +17,9 @@ use crate::lists::fixed::FixedLists;
 use crate::lists::growable::{GrowableLinks, GrowableLists};
 use crate::lists::leveled::LeveledLists;
 use crate::lists::{Link, Lists};
-use crate::policy::KeepPolicy;
-use crate::priority::Aging;
+use crate::policy::{InSlots, KeepPolicy, Suspension};
 #[cfg(doc)]
-use crate::priority::{Groups, WithPolicy, WithSuspension};
+use crate::priority::Groups;
 
 /// The order in which a queue serves its keys: the second parameter of its type.
 ///
@@ -180,6 +183,172 @@ impl<const P: usize> Priorities for Levels<P> {
     type GrowableLists = LeveledLists<GrowableLinks, u32, P>;
 }
 
+/// What priorities around others, `P`, leave as it is.
+macro_rules! inner {
+    () => {
+        const LEVELS: u8 = P::LEVELS;
+        type Group = P::Group;
+        type KeyLevels = P::KeyLevels;
+        type PerLevel<T: ConstDefault> = P::PerLevel<T>;
+        type Naming<K> = P::Naming<K>;
+        type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
+        #[cfg(feature = "alloc")]
+        type GrowableLists = P::GrowableLists;
+    };
+}
+
+/// Priority levels whose busy high ones do not starve the low ones: a key that has waited for
+/// longer than [a given time](crate::Session::age_after) is served before the younger keys of
+/// higher levels.
+///
+/// `P` are the levels, [`Levels`](crate::priority::Levels). A queue with groups has
+/// `Groups<G, Aging<Levels<2>>>`.
+///
+/// - Of each level, the key that is next there is looked at. Of those that have waited for longer
+///   than the time, the one that has waited longest is served; if there is none, the highest level
+///   is, as without aging.
+/// - A key waits from the add that made it ready, or dirty, or from its deadline. A key that is
+///   raised to a higher level keeps its age.
+/// - Until the time is set, nothing ages.
+///
+/// # Cost
+///
+/// A time of eight bytes per key, which padding makes 12 to 16 bytes on a 64-bit machine; a reading
+/// of the clock for each operation, and O(levels) for a get.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::{Aging, Levels};
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{AddOptions, Instant, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<&str, Aging<Levels<2>>, NoLimit, Fixed<16>> = Queue::new(NoLimit);
+/// queue.at(now).age_after(Duration::from_secs(60));
+///
+/// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
+/// queue.at(now).add("report").unwrap();
+/// let later = now + Duration::from_secs(61);
+/// queue.at(later).add_with("alarm", urgent).unwrap();
+/// assert_eq!(queue.at(later).try_get().unwrap().key, "report");
+/// assert_eq!(queue.at(later).try_get().unwrap().key, "alarm");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Aging<P>(P);
+
+impl<P> sealed::Sealed for Aging<P> {}
+
+impl<P: Priorities> Priorities for Aging<P> {
+    inner! {}
+
+    type Leveled<const LEVELS: usize> = Aging<P::Leveled<LEVELS>>;
+    type Aged = Self;
+    type Age = Instant;
+    type FixedPolicy = P::FixedPolicy;
+}
+
+/// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`], and debounce adds. `P` are the
+/// priority levels.
+///
+/// A queue that grows can have a policy without this type. A queue with groups has
+/// `Groups<G, WithPolicy>`.
+///
+/// # Cost
+///
+/// 16 bytes in each slot, and the policy itself in the queue.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::{Levels, WithPolicy};
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Policy, Queue};
+///
+/// const POLICY: Policy = Policy::new().cool_down(Duration::from_millis(100)).run_rate(20.0, 5);
+/// const QUEUE: Queue<u16, WithPolicy, NoLimit, Fixed<8>> =
+///     Queue::new(NoLimit).with_policy(POLICY);
+/// const LEVELED: Queue<u16, WithPolicy<Levels<2>>, NoLimit, Fixed<8>> =
+///     Queue::new(NoLimit).with_policy(POLICY);
+/// assert!(QUEUE.needs_time() && LEVELED.needs_time());
+/// ```
+///
+/// ```compile_fail
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Policy, Queue};
+///
+/// // This queue has no room for it.
+/// let _ =
+///     Queue::<u16, Plain, _, Fixed<8>>::new(NoLimit).with_policy(Policy::new().hold_failures());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WithPolicy<P = Plain>(P);
+
+impl<P> sealed::Sealed for WithPolicy<P> {}
+
+impl<P: Priorities> Priorities for WithPolicy<P> {
+    inner! {}
+
+    type Leveled<const LEVELS: usize> = WithPolicy<P::Leveled<LEVELS>>;
+    type Aged = WithPolicy<P::Aged>;
+    type Age = P::Age;
+    type FixedPolicy = InSlots;
+}
+
+/// Lets a [`Fixed`](crate::storage::Fixed) queue [suspend](crate::Session::suspend) keys, and have
+/// a [`Policy`]. `P` are the priority levels.
+///
+/// A queue that grows can suspend keys without this type. A queue with groups has
+/// `Groups<G, WithSuspension>`.
+///
+/// # Cost
+///
+/// 16 bytes in each slot, and what [`WithPolicy`] costs.
+///
+/// # Examples
+///
+/// A sensor starts to measure, and raises an interrupt when its value is there:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::WithSuspension;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{Action, Instant, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<u16, WithSuspension, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+/// let _ = queue.at(now).add(17);
+/// let work = queue.at(now).try_get().unwrap();
+/// queue.at(now).finish(work.ticket, Action::Suspend(Duration::from_millis(50)));
+///
+/// assert!(queue.at(now).try_get().is_none());
+/// assert!(queue.at(now).resume(&17), "in the interrupt");
+/// assert_eq!(queue.at(now).try_get().unwrap().key, 17);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WithSuspension<P = Plain>(P);
+
+impl<P> sealed::Sealed for WithSuspension<P> {}
+
+impl<P: Priorities> Priorities for WithSuspension<P> {
+    inner! {}
+
+    type Leveled<const LEVELS: usize> = WithSuspension<P::Leveled<LEVELS>>;
+    type Aged = WithSuspension<P::Aged>;
+    type Age = P::Age;
+    type FixedPolicy = InSlots<Suspension>;
+}
+
 /// The levels of one key. All are 0 in a queue with one level.
 ///
 /// A key can be active, dirty and delayed at the same time, so it has three levels.
@@ -220,6 +389,63 @@ impl KeyLevels for ThreeLevels {
         change(self);
     }
 }
+
+/// Since when a key has been ready or dirty: `()` if keys do not age.
+#[doc(hidden)]
+pub trait Age: Copy + Debug + Default {
+    const EXISTS: bool = false;
+    /// How old keys become before they are served first; [`OFF`](Self::OFF) at first.
+    type Limit: Copy + Debug;
+    const OFF: Self::Limit;
+
+    #[inline]
+    fn since(self) -> Instant {
+        Instant::EPOCH
+    }
+    #[inline]
+    fn begin(&mut self, _at: Instant) {}
+    #[inline]
+    fn after(_limit: Self::Limit) -> Option<Duration> {
+        None
+    }
+}
+
+impl Age for () {
+    type Limit = ();
+    const OFF: () = ();
+}
+
+impl Age for Instant {
+    const EXISTS: bool = true;
+    type Limit = Option<Duration>;
+    const OFF: Option<Duration> = None;
+
+    #[inline]
+    fn since(self) -> Instant {
+        self
+    }
+
+    #[inline]
+    fn begin(&mut self, at: Instant) {
+        *self = at;
+    }
+
+    #[inline]
+    fn after(limit: Option<Duration>) -> Option<Duration> {
+        limit
+    }
+}
+
+/// The [`Priorities`] of a queue whose keys age: the bound of a function that takes any such queue.
+#[diagnostic::on_unimplemented(
+    message = "the keys of this queue do not age",
+    label = "this queue does not know how long its keys have waited",
+    note = "call `.aging()` on the builder, or put `Aging` around the queue's priorities"
+)]
+pub trait Ages: Priorities<Age = Instant> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Priorities<Age = Instant>> Ages for P {}
 
 /// How the group of a key is computed.
 #[doc(hidden)]

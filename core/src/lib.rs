@@ -12,7 +12,6 @@ extern crate self as requeue_core;
 extern crate std;
 
 mod action;
-mod aging;
 mod array;
 pub mod backoff;
 #[cfg(feature = "alloc")]
@@ -57,10 +56,8 @@ mod workers;
 /// The order in which a queue serves its keys: [`Priorities`](priority::Priorities), the second
 /// parameter of its type.
 pub mod priority {
-    pub use crate::aging::Aging;
     pub use crate::group::{Grouped, Groups};
-    pub use crate::levels::{Levels, Plain, Priorities};
-    pub use crate::policy::{WithPolicy, WithSuspension};
+    pub use crate::levels::{Aging, Levels, Plain, Priorities, WithPolicy, WithSuspension};
 }
 
 pub use action::{Action, IntoAction, RunContext};

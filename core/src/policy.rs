@@ -6,9 +6,7 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::array::ConstDefault;
-use crate::id::{Index, SlotId};
-use crate::levels::{Plain, Priorities, sealed};
+use crate::id::SlotId;
 use crate::limiter::{RateLimiter, TokenBucket};
 #[cfg(feature = "alloc")]
 use crate::segments::Segments;
@@ -246,120 +244,6 @@ impl Default for Policy {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`], and debounce adds. `P` are the
-/// priority levels.
-///
-/// A queue that grows can have a policy without this type. A queue with groups has
-/// `Groups<G, WithPolicy>`.
-///
-/// # Cost
-///
-/// 16 bytes in each slot, and the policy itself in the queue.
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Levels, WithPolicy};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Policy, Queue};
-///
-/// const POLICY: Policy = Policy::new().cool_down(Duration::from_millis(100)).run_rate(20.0, 5);
-/// const QUEUE: Queue<u16, WithPolicy, NoLimit, Fixed<8>> =
-///     Queue::new(NoLimit).with_policy(POLICY);
-/// const LEVELED: Queue<u16, WithPolicy<Levels<2>>, NoLimit, Fixed<8>> =
-///     Queue::new(NoLimit).with_policy(POLICY);
-/// assert!(QUEUE.needs_time() && LEVELED.needs_time());
-/// ```
-///
-/// ```compile_fail
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Policy, Queue};
-///
-/// // This queue has no room for it.
-/// let _ =
-///     Queue::<u16, Plain, _, Fixed<8>>::new(NoLimit).with_policy(Policy::new().hold_failures());
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct WithPolicy<P = Plain>(P);
-
-impl<P> sealed::Sealed for WithPolicy<P> {}
-
-impl<P: Priorities> Priorities for WithPolicy<P> {
-    const LEVELS: u8 = P::LEVELS;
-
-    type Group = P::Group;
-    type Leveled<const LEVELS: usize> = WithPolicy<P::Leveled<LEVELS>>;
-    type Aged = WithPolicy<P::Aged>;
-
-    type KeyLevels = P::KeyLevels;
-    type Age = P::Age;
-    type FixedPolicy = InSlots;
-    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
-    type Naming<K> = P::Naming<K>;
-    type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
-    #[cfg(feature = "alloc")]
-    type GrowableLists = P::GrowableLists;
-}
-
-/// Lets a [`Fixed`](crate::storage::Fixed) queue [suspend](crate::Session::suspend) keys, and have
-/// a [`Policy`]. `P` are the priority levels.
-///
-/// A queue that grows can suspend keys without this type. A queue with groups has
-/// `Groups<G, WithSuspension>`.
-///
-/// # Cost
-///
-/// 16 bytes in each slot, and what [`WithPolicy`] costs.
-///
-/// # Examples
-///
-/// A sensor starts to measure, and raises an interrupt when its value is there:
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::WithSuspension;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Action, Instant, Queue};
-///
-/// let now = Instant::EPOCH;
-/// let mut queue: Queue<u16, WithSuspension, NoLimit, Fixed<8>> = Queue::new(NoLimit);
-/// let _ = queue.at(now).add(17);
-/// let work = queue.at(now).try_get().unwrap();
-/// queue.at(now).finish(work.ticket, Action::Suspend(Duration::from_millis(50)));
-///
-/// assert!(queue.at(now).try_get().is_none());
-/// assert!(queue.at(now).resume(&17), "in the interrupt");
-/// assert_eq!(queue.at(now).try_get().unwrap().key, 17);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct WithSuspension<P = Plain>(P);
-
-impl<P> sealed::Sealed for WithSuspension<P> {}
-
-impl<P: Priorities> Priorities for WithSuspension<P> {
-    const LEVELS: u8 = P::LEVELS;
-
-    type Group = P::Group;
-    type Leveled<const LEVELS: usize> = WithSuspension<P::Leveled<LEVELS>>;
-    type Aged = WithSuspension<P::Aged>;
-
-    type KeyLevels = P::KeyLevels;
-    type Age = P::Age;
-    type FixedPolicy = InSlots<Suspension>;
-    type PerLevel<T: ConstDefault> = P::PerLevel<T>;
-    type Naming<K> = P::Naming<K>;
-    type FixedLists<const N: usize, I: Index> = P::FixedLists<N, I>;
-    #[cfg(feature = "alloc")]
-    type GrowableLists = P::GrowableLists;
 }
 
 /// Where a queue keeps its policy, and what it keeps of each key: nowhere, in its slots, or in a

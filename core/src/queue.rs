@@ -4,15 +4,13 @@ use core::hash::Hash;
 use core::num::NonZeroU8;
 
 use crate::Instant;
-use crate::aging::Age;
-use crate::binding::Timestamps;
 use crate::delay::Delays;
 use crate::id::SlotId;
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::{Age, KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
-use crate::metrics::{Kept, Metrics};
+use crate::metrics::{Kept, Metrics, Timestamps};
 use crate::outcome::Added;
 use crate::policy::KeepPolicy;
 use crate::sleepers::Sleepers;

@@ -3,11 +3,11 @@
 use core::hash::Hash;
 use core::num::NonZeroU8;
 
-use crate::aging::Age;
 use crate::array::ConstDefault;
 use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
 use crate::id::Index;
+use crate::levels::Age;
 use crate::limiter::RateLimiter;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;

@@ -5,9 +5,8 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::{Age, Ages};
 use crate::id::SlotId;
-use crate::levels::Priorities;
+use crate::levels::{Age, Ages, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;

@@ -5,9 +5,8 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::aging::Age;
 use crate::id::SlotId;
-use crate::levels::{KeyLevels, Naming, Priorities, ThreeLevels};
+use crate::levels::{Age, KeyLevels, Naming, Priorities, ThreeLevels};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;

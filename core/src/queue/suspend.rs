@@ -509,7 +509,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let suspension = self.suspension(id);
         let levels = self.levels(id);
         let queued = suspension.has(Suspension::QUEUED);
-        let mut level = queued.then(|| levels.queued);
+        let mut level = queued.then_some(levels.queued);
         if timed_out {
             level = level.or(Some(LOWEST));
         }

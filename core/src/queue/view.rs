@@ -4,8 +4,7 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::aging::Age;
-use crate::levels::{KeyLevels, Priorities};
+use crate::levels::{Age, KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
