@@ -17,6 +17,7 @@ use requeue_core::{
 
 use crate::clock::{ManualClock, QueueClock};
 use crate::sync::Locked;
+use crate::waiting::block_on;
 
 /// Writes a part of core's methods.
 macro_rules! face {
@@ -593,7 +594,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         let mut batch = Batch::take(&*self.shared, max);
         if batch.is_empty() {
             let call = Wait::for_key(&*self.shared);
-            self.wait(call, None, |session, getter| {
+            block_on(call, None, |session, getter| {
                 batch.poll_get(max, session, getter)
             })?;
             batch.fill_further(max);

@@ -7,13 +7,14 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Access, Adding, AsShared, Getter, Look, Next, Wait};
+use requeue_core::binding::{Access, Adding, AsShared, Getter, Host, Look, Next, Shared, Wait};
 use requeue_core::limiter::RateLimiter;
 use requeue_core::priority::Priorities;
 use requeue_core::storage::{Growable, Storage};
 use requeue_core::{AddOptions, Drained, Instant, KeyState, Rejected, Scheduled, WaitError};
 
-use crate::queue::{Guard, Shared, ThreadHost, WorkQueue, face};
+use crate::clock::QueueClock;
+use crate::queue::{Guard, ThreadHost, WorkQueue, face};
 use crate::sync::Parker;
 
 /// Looking, and waiting for a state.
@@ -324,7 +325,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         K: Clone,
     {
         let call = Wait::for_key(&*self.shared);
-        let work = self.wait(call, deadline, |session, getter| session.poll_get(getter))?;
+        let work = block_on(call, deadline, |session, getter| session.poll_get(getter))?;
         Ok(Guard::new(work, &*self.shared))
     }
 
@@ -337,7 +338,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         let mut adding = Adding::new(key, options);
         let call = Wait::for_room(&*self.shared);
         let deadline = adding.deadline(deadline);
-        let waited = self.wait(call, deadline, |session, getter| {
+        let waited = block_on(call, deadline, |session, getter| {
             session.poll_add(&mut adding, getter)
         });
         adding.into_result(waited)
@@ -351,27 +352,24 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ) -> Result<T, WaitError> {
         let deadline = timeout.map(|timeout| self.now() + timeout);
         let call = Wait::for_state(&*self.shared);
-        self.wait(call, deadline, |session, _| look(session))
-    }
-
-    /// Looks until there is a result, and sleeps in between.
-    #[cold]
-    pub(crate) fn wait<T>(
-        &self,
-        mut call: Call<'_, K, P, L, S>,
-        deadline: Option<Instant>,
-        mut look: impl FnMut(&mut Access<'_, ThreadHost<K, P, L, S>>, &mut Getter) -> Next<T>,
-    ) -> Result<T, WaitError> {
-        Parker::with(|parker| {
-            loop {
-                match call.look(parker.waker(), deadline, &mut look) {
-                    Look::Done(result) => return result,
-                    Look::Sleep { until } => self.clock().park(parker, until),
-                }
-            }
-        })
+        block_on(call, deadline, |session, _| look(session))
     }
 }
 
-/// A call that waits.
-pub(crate) type Call<'q, K, P, L, S> = Wait<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
+/// Looks until there is a result, and sleeps in between.
+#[cold]
+pub(crate) fn block_on<'q, H: Host<Clock = QueueClock>, T>(
+    mut call: Wait<H, &'q Shared<H>>,
+    deadline: Option<Instant>,
+    mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
+) -> Result<T, WaitError> {
+    let queue: &'q Shared<H> = call.queue();
+    Parker::with(|parker| {
+        loop {
+            match call.look(parker.waker(), deadline, &mut look) {
+                Look::Done(result) => return result,
+                Look::Sleep { until } => queue.clock().park(parker, until),
+            }
+        }
+    })
+}

@@ -124,7 +124,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         Shared<K, P, L, S>: Send + Sync,
     {
         let reconcile = |key: &K, run: RunContext| reconcile(key, run).into_action();
-        Supervised::new(self, workers.into(), reconcile).supervise()?;
+        Supervised::new(&*self.shared, workers.into(), reconcile).supervise()?;
         Ok(self.leftovers().collect())
     }
 }

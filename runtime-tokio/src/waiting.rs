@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use requeue_core::binding::{AsShared, Next, Wait};
+use requeue_core::binding::{AsShared, Wait};
 use requeue_core::limiter::{DefaultController, RateLimiter};
 use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
@@ -45,19 +45,6 @@ impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::p
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face_async!(closing_async, plain);
     face!(closing);
-
-    /// Waits until the queue has been shut down.
-    pub(crate) async fn closed(&self) {
-        // It ends only when the queue is closed: no deadline limits it.
-        let is_closed = self.shared.watch(|session| {
-            if session.is_shutting_down() {
-                Next::Work(())
-            } else {
-                Next::Wait { until: None }
-            }
-        });
-        let _ = is_closed.await;
-    }
 }
 
 /// The keys of a queue as a [`Stream`] of [`Guard`]s; returned by [`WorkQueue::guards`].

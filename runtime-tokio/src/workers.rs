@@ -149,7 +149,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         R: Future<Output: IntoAction<Error = E>> + Send + 'static,
     {
         let workers = workers.into();
-        let queue = self.clone();
+        let queue = Arc::clone(&self.shared);
         let shut_down_on = Arc::new(Mutex::new(CancellationToken::new()));
         let chosen = Arc::clone(&shut_down_on);
         let work = async move {

@@ -8,34 +8,24 @@
 //! Locks are taken in one order: the queue's, then that of the state or of the number of workers.
 //! No code of a key or of a hook runs under the last two.
 
-use std::hash::Hash;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
-use requeue_core::binding::{Changes, Next, Slots, Wait, Worker};
-use requeue_core::limiter::RateLimiter;
-use requeue_core::priority::Priorities;
-use requeue_core::storage::Storage;
-use requeue_core::{Action, Failure, Instant, RunContext, Workers};
+use requeue_core::binding::{Changes, Host, Next, Shared, Slots, Wait, Worker};
+use requeue_core::{Action, Failure, Guard, Instant, RunContext, Workers};
 
-use crate::queue::{Guard, Shared, WorkQueue};
+use crate::clock::QueueClock;
 use crate::sync::{Mutex, Parker, thread};
-use crate::waiting::Call;
+use crate::waiting::block_on;
 
 /// What the threads of one run share.
-pub(super) struct Supervised<'r, 'w, K, P, L, S, E, F>
-where
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    S: Storage,
-{
-    queue: &'r WorkQueue<K, P, L, S>,
-    workers: Workers<'w, K, E>,
+pub(super) struct Supervised<'r, 'w, H: Host, E, F> {
+    queue: &'r Shared<H>,
+    workers: Workers<'w, H::Key, E>,
     reconcile: F,
-    state: Mutex<State<K>>,
+    state: Mutex<State<H::Key>>,
     /// A thread could not be spawned: those that were spawned with it do not begin, and the others
     /// end.
     is_refused: AtomicBool,
@@ -60,20 +50,13 @@ struct TimedRun<K> {
     deadline: Instant,
 }
 
-impl<'r, 'w, K, P, L, S, E, F> Supervised<'r, 'w, K, P, L, S, E, F>
+impl<'r, 'w, H, E, F> Supervised<'r, 'w, H, E, F>
 where
-    K: Eq + Hash + Clone + Send + Sync,
-    P: Priorities,
-    L: RateLimiter,
-    S: Storage,
-    Shared<K, P, L, S>: Send + Sync,
-    F: Fn(&K, RunContext) -> Result<Action, E> + Sync,
+    H: Host<Key: Clone + Send + Sync, Clock = QueueClock>,
+    Shared<H>: Send + Sync,
+    F: Fn(&H::Key, RunContext) -> Result<Action, E> + Sync,
 {
-    pub(super) fn new(
-        queue: &'r WorkQueue<K, P, L, S>,
-        workers: Workers<'w, K, E>,
-        reconcile: F,
-    ) -> Self {
+    pub(super) fn new(queue: &'r Shared<H>, workers: Workers<'w, H::Key, E>, reconcile: F) -> Self {
         let state = State {
             slots: Slots::new(),
             has_news: false,
@@ -128,9 +111,9 @@ where
 
     /// Sleeps until the supervisor has something to do.
     fn sleep(&self, changes: &mut Changes, alarm: Option<Instant>) {
-        let call = Wait::for_state(&*self.queue.shared);
+        let call = Wait::for_state(self.queue);
         // An error says that it is time for the alarm.
-        let _ = self.queue.wait(call, alarm, |session, _| {
+        let _ = block_on(call, alarm, |session, _| {
             // Registers at every look, because a wake removes the waker.
             let is_set = changes.poll_set(&self.supervisor).is_ready();
             let state = self.state.lock();
@@ -171,11 +154,10 @@ where
         if self.is_refused.load(Ordering::Acquire) {
             return;
         }
-        let shared = &*self.queue.shared;
-        let mut call = Wait::for_key(shared);
+        let mut call = Wait::for_key(self.queue);
         while let Some(guard) = self.take(&mut present.worker, call) {
             let action = self.reconcile(number, &guard);
-            call = Wait::after(guard, action, shared);
+            call = Wait::after(guard, action, self.queue);
         }
     }
 
@@ -184,16 +166,16 @@ where
     fn take(
         &self,
         worker: &mut Worker,
-        mut call: Call<'r, K, P, L, S>,
-    ) -> Option<Guard<'r, K, P, L, S>> {
+        mut call: Wait<H, &'r Shared<H>>,
+    ) -> Option<Guard<H, &'r Shared<H>>> {
         let wanted = || self.allowed(self.workers.wanted().get());
         let work = match worker.try_get(wanted(), &mut call) {
             Some(work) => Ok(work),
-            None => self.queue.wait(call, None, |session, getter| {
+            None => block_on(call, None, |session, getter| {
                 worker.poll_get(wanted(), session, self.queue.clock(), getter)
             }),
         };
-        Some(Guard::new(work.ok()?, &*self.queue.shared))
+        Some(Guard::new(work.ok()?, self.queue))
     }
 
     /// Returns how many of these workers may take keys.
@@ -206,7 +188,7 @@ where
     }
 
     /// One run of one key, by the worker with this number.
-    fn reconcile(&self, number: usize, guard: &Guard<'_, K, P, L, S>) -> Action {
+    fn reconcile(&self, number: usize, guard: &Guard<H, &Shared<H>>) -> Action {
         let (queue, workers) = (guard.queue(), &self.workers);
         let begun = workers.begin(guard, guard.context(), queue);
         let deadline = begun.context().deadline;
@@ -226,7 +208,7 @@ where
     }
 
     /// Notes the run of a worker, which has a deadline, until [`unwatch`](Self::unwatch).
-    fn watch(&self, worker: usize, key: K, deadline: Instant) {
+    fn watch(&self, worker: usize, key: H::Key, deadline: Instant) {
         let mut state = self.state.lock();
         state.timed.push(TimedRun {
             worker,

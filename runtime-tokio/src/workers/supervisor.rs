@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::hash::Hash;
 use std::mem;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,43 +9,29 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use requeue_core::binding::{Slots, Wait, Worker, try_in_turn};
-use requeue_core::limiter::RateLimiter;
-use requeue_core::priority::Priorities;
-use requeue_core::storage::Storage;
-use requeue_core::{Action, Failure, IntoAction, Leftover, RunContext, Workers};
+use requeue_core::binding::{
+    GrowableWaitList, Host, Next, Shared, Slots, Wait, Worker, try_in_turn,
+};
+use requeue_core::{Action, Failure, Guard, IntoAction, Leftover, RunContext, Workers};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::QueueClock;
-use crate::queue::{Guard, Shared, TaskHost, WorkQueue};
 use crate::sync::{JoinSet, Mutex};
 
 /// What the workers of one run share.
-pub(super) struct Supervised<K, P, L, S, E, F>
-where
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    S: Storage,
-{
-    pub(super) queue: WorkQueue<K, P, L, S>,
-    pub(super) workers: Workers<'static, K, E>,
+pub(super) struct Supervised<H: Host, E, F> {
+    pub(super) queue: Arc<Shared<H>>,
+    pub(super) workers: Workers<'static, H::Key, E>,
     pub(super) reconcile: F,
     pub(super) slots: Mutex<Slots>,
 }
 
-/// A call of a worker that waits for a key.
-type Call<'q, K, P, L, S> = Wait<TaskHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
-
-impl<K, P, L, S, E, F, R> Supervised<K, P, L, S, E, F>
+impl<H, E, F, R> Supervised<H, E, F>
 where
-    K: Eq + Hash + Clone + Send + Sync + 'static,
-    P: Priorities + 'static,
-    L: RateLimiter + 'static,
-    S: Storage + 'static,
-    Shared<K, P, L, S>: Send + Sync,
+    H: Host<Key: Clone + Send + Sync, Waiters = GrowableWaitList, Clock = QueueClock> + 'static,
+    Shared<H>: Send + Sync,
     E: Send + 'static,
-    F: Fn(K, RunContext) -> R + Send + Sync + 'static,
+    F: Fn(H::Key, RunContext) -> R + Send + Sync + 'static,
     R: Future<Output: IntoAction<Error = E>> + Send + 'static,
 {
     /// Processes keys until the queue is shut down, by `shut_down_on` or otherwise, and drained.
@@ -54,7 +39,7 @@ where
     pub(super) async fn supervise(
         self: Arc<Self>,
         shut_down_on: &CancellationToken,
-    ) -> Vec<Leftover<K>> {
+    ) -> Vec<Leftover<H::Key>> {
         let mut workers = pin!(self.work_off());
         if shut_down_on
             .run_until_cancelled(workers.as_mut())
@@ -62,7 +47,7 @@ where
             .is_none()
         {
             // The workers end once the queue has drained, so nothing else waits for the drain here.
-            let _ = self.queue.shared.begin_drain();
+            let _ = self.queue.begin_drain();
             workers.await;
         }
         self.queue.leftovers().collect()
@@ -85,9 +70,15 @@ where
             }
             if has_surplus {
                 // Those that wait for a key see that they are surplus, and pass on their wake.
-                self.queue.shared.wake_all();
+                self.queue.wake_all();
             }
-            let mut closed = pin!(self.queue.closed());
+            let mut closed = pin!(self.queue.watch(|session| {
+                if session.is_shutting_down() {
+                    Next::Work(())
+                } else {
+                    Next::Wait { until: None }
+                }
+            }));
             let news = poll_fn(|context| {
                 if changes.poll_set(context.waker()).is_ready() {
                     return Poll::Ready(Continue(Ok(())));
@@ -96,7 +87,7 @@ where
                     Some(ended) => Poll::Ready(Continue(ended)),
                     None if self.slots.lock().is_over() => Poll::Ready(Break(())),
                     // Only shutdown and another number concern a run without workers.
-                    None => closed.as_mut().poll(context).map(|()| Continue(Ok(()))),
+                    None => closed.as_mut().poll(context).map(|_| Continue(Ok(()))),
                 }
             });
             match news.await {
@@ -118,10 +109,10 @@ where
             slots: &self.slots,
             worker: Worker::new(number).drain_limit(self.workers.drain_limit()),
         };
-        let mut call = Wait::for_key(&*self.queue.shared);
+        let mut call = Wait::for_key(&*self.queue);
         while let Some(guard) = self.take(&mut present.worker, call).await {
             let action = self.reconcile(&guard).await;
-            call = Wait::after(guard, action, &*self.queue.shared);
+            call = Wait::after(guard, action, &*self.queue);
         }
     }
 
@@ -131,8 +122,8 @@ where
     async fn take(
         &self,
         worker: &mut Worker,
-        mut call: Call<'_, K, P, L, S>,
-    ) -> Option<Guard<K, P, L, S>> {
+        mut call: Wait<H, &Shared<H>>,
+    ) -> Option<Guard<H, Arc<Shared<H>>>> {
         let (queue, wanted) = (&self.queue, self.workers.wanted());
         let mut work =
             try_in_turn::<QueueClock, _>(|| worker.try_get(wanted.get(), &mut call)).await;
@@ -142,11 +133,11 @@ where
             });
             work = taken.await.ok();
         }
-        Some(Guard::new(work?, Arc::clone(&queue.shared)))
+        Some(Guard::new(work?, Arc::clone(queue)))
     }
 
     /// One run of one key.
-    async fn reconcile(&self, guard: &Guard<K, P, L, S>) -> Action {
+    async fn reconcile(&self, guard: &Guard<H, Arc<Shared<H>>>) -> Action {
         let queue = guard.queue();
         let begun = self.workers.begin(guard, guard.context(), queue);
         let aborted = Aborted {
