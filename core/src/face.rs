@@ -10,7 +10,8 @@
 /// word says which part: `adding`, `taking`, `looking`, `control`, `limits`, `growing`, `closing`,
 /// and with `_async` what waits, for tasks. `krate` is the name of the crate in the examples,
 /// `example` and `groups` are their first lines, which make a `queue`. `producer` implements
-/// [`Producer`](crate::Producer).
+/// [`Producer`](crate::Producer). `shell` is all else that threads and Tokio have alike, whose
+/// `WorkQueue` is a counted pointer, `shared`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! queue_face {
@@ -42,6 +43,165 @@ macro_rules! queue_face {
             ) -> Result<$crate::Scheduled, $crate::Rejected<$K>> {
                 self.add_with(key, options)
             }
+        }
+    };
+    (
+        shell: $krate:literal, [$($bounds:tt)*] $WorkQueue:ident, $Host:ident, $Runtime:ident,
+        $Clock:ty, $Locked:ident
+    ) => {
+        impl<$($bounds)*> $crate::binding::Host for $Host<K, P, L, S> {
+            type Key = K;
+            type Priorities = P;
+            type Limiter = L;
+            type Storage = S;
+            type Metrics = $crate::binding::Reporter;
+            type Waiters = $crate::binding::GrowableWaitList;
+            type Clock = $Clock;
+            type Lock = $Locked<$crate::binding::State<Self>>;
+        }
+
+        impl $crate::binding::Runtime for $Runtime {
+            type Clock = $Clock;
+            type WorkQueue<$($bounds)*> = $WorkQueue<K, P, L, S>;
+
+            fn assemble<$($bounds)*>(
+                queue: $crate::Queue<K, P, L, S, $crate::binding::Reporter>,
+                clock: $Clock,
+            ) -> $WorkQueue<K, P, L, S> {
+                let waiters = $crate::binding::GrowableWaitList::new();
+                let lock = $Locked::new($crate::binding::State::new(queue, waiters));
+                let shared = ::std::sync::Arc::new($crate::binding::Shared::new(lock, clock));
+                $WorkQueue { shared }
+            }
+        }
+
+        /// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with metrics, on
+        /// a clock of its own.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("use ", $krate, "::binding::Reporter;")]
+        #[doc = concat!("use ", $krate, "::limiter::NoLimit;")]
+        #[doc = concat!("use ", $krate, "::metrics::{Metrics, Times};")]
+        #[doc = concat!("use ", $krate, "::priority::Plain;")]
+        #[doc = concat!("use ", $krate, "::storage::Fixed;")]
+        #[doc = concat!("use ", $krate, "::{Queue, WorkQueue};")]
+        ///
+        /// struct Adds;
+        ///
+        /// impl Metrics for Adds {
+        ///     type Timestamps = Times;
+        ///
+        ///     fn added(&mut self) {
+        ///         println!("a key was added");
+        ///     }
+        /// }
+        ///
+        /// let reporter = Reporter::new(Adds);
+        /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
+        ///     Queue::with_metrics(NoLimit, reporter).into();
+        /// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
+        /// ```
+        impl<$($bounds)*> From<$crate::Queue<K, P, L, S, $crate::binding::Reporter>>
+            for $WorkQueue<K, P, L, S>
+        {
+            fn from(queue: $crate::Queue<K, P, L, S, $crate::binding::Reporter>) -> Self {
+                <$Runtime as $crate::binding::Runtime>::assemble(queue, <$Clock>::default())
+            }
+        }
+
+        /// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), without metrics,
+        /// on a clock of its own. It is moved, and so should be empty or small.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("use ", $krate, "::limiter::NoLimit;")]
+        #[doc = concat!("use ", $krate, "::priority::Plain;")]
+        #[doc = concat!("use ", $krate, "::storage::Fixed;")]
+        #[doc = concat!("use ", $krate, "::{Queue, WorkQueue};")]
+        ///
+        /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
+        /// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
+        /// ```
+        impl<$($bounds)*> From<$crate::Queue<K, P, L, S>> for $WorkQueue<K, P, L, S> {
+            fn from(queue: $crate::Queue<K, P, L, S>) -> Self {
+                $crate::Queue::<K, P, L, S, $crate::binding::Reporter>::from(queue).into()
+            }
+        }
+
+        impl<K: Eq + ::core::hash::Hash> Default for $WorkQueue<K> {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        /// The clock and the producer of a queue.
+        impl<$($bounds)*> $WorkQueue<K, P, L, S> {
+            /// Returns the clock. O(1).
+            pub fn clock(&self) -> &$Clock {
+                self.shared.clock()
+            }
+
+            /// Returns what an event source needs of the queue, without its type parameters. O(1).
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use std::sync::Arc;
+            #[doc = concat!("use ", $krate, "::{Producer, WorkQueue};")]
+            ///
+            /// struct Watcher {
+            ///     changed: Arc<dyn Producer<String> + Send + Sync>,
+            /// }
+            ///
+            /// let queue = WorkQueue::new();
+            /// let watcher = Watcher { changed: queue.producer() };
+            /// // A queue that is shutting down hands the key back: nothing is left to do with it.
+            /// let _ = watcher.changed.add(String::from("node-7"));
+            /// assert!(queue.contains("node-7"));
+            /// ```
+            pub fn producer(&self) -> ::std::sync::Arc<dyn $crate::Producer<K> + Send + Sync>
+            where
+                K: 'static,
+                P: 'static,
+                L: 'static,
+                S: 'static,
+                $crate::binding::Shared<$Host<K, P, L, S>>: Send + Sync,
+            {
+                ::std::sync::Arc::<$crate::binding::Shared<_>>::clone(&self.shared)
+            }
+        }
+
+        impl<$($bounds)*> $crate::binding::AsShared for $WorkQueue<K, P, L, S> {
+            type Host = $Host<K, P, L, S>;
+
+            fn as_shared(&self) -> &$crate::binding::Shared<Self::Host> {
+                &self.shared
+            }
+        }
+
+        $crate::queue_face! { producer: [$($bounds)*] $WorkQueue<K, P, L, S>, K }
+
+        impl<$($bounds)*> Clone for $WorkQueue<K, P, L, S> {
+            fn clone(&self) -> Self {
+                let shared = ::std::sync::Arc::clone(&self.shared);
+                Self { shared }
+            }
+        }
+
+        impl<$($bounds)*> ::core::fmt::Debug for $WorkQueue<K, P, L, S> {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                self.shared.fmt(f)
+            }
+        }
+
+        /// The queue with groups of the examples in the documentation.
+        #[doc(hidden)]
+        pub fn example_groups()
+        -> $WorkQueue<(&'static str, u32), $crate::priority::Groups<&'static str>> {
+            $WorkQueue::builder().build_with_groups(|(group, _)| *group)
         }
     };
     (adding: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {

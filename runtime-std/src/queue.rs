@@ -1,18 +1,16 @@
 //! The queue for threads.
 
-use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue_core::binding::Reporter;
-use requeue_core::binding::{AsShared, ClientGo, GrowableWaitList, Host, Runtime, State, Wait};
+use requeue_core::binding::{AsShared, ClientGo, Reporter, Runtime, Wait};
 use requeue_core::limiter::{DefaultController, DefaultItemBased, RateLimiter, default_item_based};
-use requeue_core::priority::{Groups, Plain, Priorities};
+use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
 use requeue_core::{
-    Action, AddOptions, Added, Builder, Instant, Producer, Queue, Rejected, Scheduled, WaitError,
+    Action, AddOptions, Added, Builder, Instant, Queue, Rejected, Scheduled, WaitError,
 };
 
 use crate::clock::{ManualClock, QueueClock};
@@ -33,17 +31,6 @@ pub(crate) use face;
 /// The types that a queue on threads is made of.
 #[derive(Debug)]
 pub struct ThreadHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
-
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Host for ThreadHost<K, P, L, S> {
-    type Key = K;
-    type Priorities = P;
-    type Limiter = L;
-    type Storage = S;
-    type Metrics = Reporter;
-    type Waiters = GrowableWaitList;
-    type Clock = QueueClock;
-    type Lock = Locked<State<Self>>;
-}
 
 /// The queue of core in a [`WorkQueue`].
 pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K, P, L, S>>;
@@ -235,86 +222,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
 #[derive(Clone, Copy, Debug)]
 pub struct Threads;
 
-impl Runtime for Threads {
-    type Clock = QueueClock;
-    type WorkQueue<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> = WorkQueue<K, P, L, S>;
-
-    fn assemble<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage>(
-        queue: Queue<K, P, L, S, Reporter>,
-        clock: QueueClock,
-    ) -> WorkQueue<K, P, L, S> {
-        let state = State::new(queue, GrowableWaitList::new());
-        WorkQueue {
-            shared: Arc::new(Shared::new(Locked::new(state), clock)),
-        }
-    }
-}
-
-/// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with metrics, on the
-/// system's clock.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_std::limiter::NoLimit;
-/// use requeue_std::binding::Reporter;
-/// use requeue_std::metrics::{Metrics, Times};
-/// use requeue_std::priority::Plain;
-/// use requeue_std::storage::Fixed;
-/// use requeue_std::{Queue, WorkQueue};
-///
-/// struct Adds;
-///
-/// impl Metrics for Adds {
-///     type Timestamps = Times;
-///
-///     fn added(&mut self) {
-///         println!("a key was added");
-///     }
-/// }
-///
-/// let reporter = Reporter::new(Adds);
-/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
-///     Queue::with_metrics(NoLimit, reporter).into();
-/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
-/// ```
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S, Reporter>>
-    for WorkQueue<K, P, L, S>
-{
-    fn from(queue: Queue<K, P, L, S, Reporter>) -> Self {
-        Threads::assemble(queue, QueueClock::default())
-    }
-}
-
-/// A queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), without metrics, on the
-/// system's clock. It is moved, and so should be empty or small.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_std::limiter::NoLimit;
-/// use requeue_std::priority::Plain;
-/// use requeue_std::storage::Fixed;
-/// use requeue_std::{Queue, WorkQueue};
-///
-/// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit).into();
-/// assert_eq!(bounded.add_many(0..3).rejected.len(), 1);
-/// ```
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L, S>>
-    for WorkQueue<K, P, L, S>
-{
-    fn from(queue: Queue<K, P, L, S>) -> Self {
-        Queue::<K, P, L, S, Reporter>::from(queue).into()
-    }
-}
-
-impl<K: Eq + Hash> Default for WorkQueue<K> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Making a queue from parts, and its clock and producer.
+/// Making a queue from parts.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Makes a queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with a clock:
     /// a [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is made
@@ -347,44 +255,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         Threads::assemble(queue, clock.into())
     }
 
-    /// Returns the clock. O(1).
-    pub fn clock(&self) -> &QueueClock {
-        self.shared.clock()
-    }
-
     /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
     /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(n) in the waiting calls.
     pub fn wake_all(&self) {
         self.shared.wake_all();
-    }
-
-    /// Returns what an event source needs of the queue, without its type parameters. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use requeue_std::{Producer, WorkQueue};
-    ///
-    /// struct Watcher {
-    ///     changed: Arc<dyn Producer<String> + Send + Sync>,
-    /// }
-    ///
-    /// let queue = WorkQueue::new();
-    /// let watcher = Watcher { changed: queue.producer() };
-    /// // A queue that is shutting down hands the key back: nothing is left to do with it.
-    /// let _ = watcher.changed.add(String::from("node-7"));
-    /// assert!(queue.contains("node-7"));
-    /// ```
-    pub fn producer(&self) -> Arc<dyn Producer<K> + Send + Sync>
-    where
-        K: 'static,
-        P: 'static,
-        L: 'static,
-        S: 'static,
-        Shared<K, P, L, S>: Send + Sync,
-    {
-        Arc::<Shared<K, P, L, S>>::clone(&self.shared)
     }
 }
 
@@ -652,30 +526,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     }
 }
 
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> AsShared for WorkQueue<K, P, L, S> {
-    type Host = ThreadHost<K, P, L, S>;
-
-    fn as_shared(&self) -> &Shared<K, P, L, S> {
-        &self.shared
-    }
-}
-
 requeue_core::queue_face! {
-    producer: [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue<K, P, L, S>, K
-}
-
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> Clone for WorkQueue<K, P, L, S> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-        }
-    }
-}
-
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for WorkQueue<K, P, L, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared.fmt(f)
-    }
+    shell: "requeue_std", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
+    ThreadHost, Threads, QueueClock, Locked
 }
 
 /// The queue of the examples in the documentation.
@@ -683,10 +536,4 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> fmt::Debug for Wor
 pub fn example() -> WorkQueue<&'static str, Plain, DefaultItemBased> {
     let builder = WorkQueue::builder().limiter(default_item_based());
     builder.max_keys(4).clock(ManualClock::new()).build()
-}
-
-/// The queue with groups of the examples in the documentation.
-#[doc(hidden)]
-pub fn example_groups() -> WorkQueue<(&'static str, u32), Groups<&'static str>> {
-    WorkQueue::builder().build_with_groups(|(group, _)| *group)
 }
