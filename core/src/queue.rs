@@ -1,21 +1,23 @@
 //! The state machine. Only this file changes a key's phase.
 
+use core::borrow::Borrow;
 use core::hash::Hash;
 use core::num::NonZeroU8;
+use core::time::Duration;
 
 use crate::Instant;
 use crate::delay::Delays;
-use crate::id::SlotId;
+use crate::id::{Index, SlotId};
 use crate::levels::{Age, KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::running::KeepRunning;
 use crate::metrics::{Kept, Metrics, Timestamps};
-use crate::outcome::Added;
+use crate::outcome::{Added, KeyState, Next, Rejected};
 use crate::policy::KeepPolicy;
 use crate::sleepers::Sleepers;
 use crate::storage::{self, Storage};
-use crate::store::{Phase, Slots};
+use crate::store::{Located, Phase, Slots};
 use crate::work::{Ticket, Work};
 
 mod add;

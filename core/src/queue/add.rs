@@ -2,25 +2,13 @@
 //! others, or as another queue left them. Owns what becomes of an add; never hands out a key or
 //! ends a run.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
-use core::time::Duration;
-
-use crate::Instant;
 use crate::delay::DelayChange;
-use crate::id::SlotId;
-use crate::levels::{KeyLevels, Naming, Priorities};
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
+use crate::levels::Naming;
 use crate::options::{AddOptions, Merge};
-use crate::outcome::{Added, Leftover, Rejected, Scheduled};
+use crate::outcome::{Leftover, Scheduled};
 use crate::policy::SetPolicy;
-use crate::storage::Storage;
-use crate::store::{Phase, Slots};
 
-use super::policy::Gate;
-use super::{LOWEST, Queue, Session};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

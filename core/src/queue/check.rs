@@ -1,18 +1,9 @@
 //! The numbered invariants, all in one check, for tests.
 
-use core::hash::Hash;
+use crate::policy::Suspension;
+use crate::store::Slot;
 
-use crate::Instant;
-use crate::id::{Index, SlotId};
-use crate::levels::{KeyLevels, Priorities};
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::policy::{KeepPolicy, Suspension};
-use crate::storage::Storage;
-use crate::store::{Located, Phase, Slot, Slots};
-
-use super::{LOWEST, Meta, Queue, has_failed};
+use super::*;
 
 type LiveSlot<K, P, L, S, M> = Slot<
     K,

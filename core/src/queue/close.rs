@@ -1,19 +1,8 @@
 //! Shutdown and drain, which lose no key.
 
-use core::hash::Hash;
-use core::time::Duration;
+use crate::outcome::{Drain, Drained, Leftover};
 
-use crate::Instant;
-use crate::levels::Priorities;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::outcome::{Drain, Drained, Leftover, Next};
-use crate::storage::Storage;
-use crate::store::Slots;
-
-use super::policy::Gate;
-use super::{Queue, Session, SlotId, Watched};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

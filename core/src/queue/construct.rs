@@ -1,32 +1,18 @@
 //! The constructors.
 
-use core::hash::Hash;
-use core::num::NonZeroU8;
-
 use crate::array::ConstDefault;
-use crate::delay::Delays;
 use crate::group::{GroupFn, Groups};
-use crate::id::Index;
-use crate::levels::Age;
-use crate::limiter::RateLimiter;
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
-use crate::metrics::Metrics;
 #[cfg(feature = "alloc")]
 use crate::metrics::reporter::Reporter;
-use crate::metrics::running::KeepRunning;
-use crate::policy::KeepPolicy;
-use crate::priority::Priorities;
-use crate::sleepers::Sleepers;
-use crate::storage::Storage;
 #[cfg(feature = "alloc")]
 use crate::store::Slots;
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 
 #[cfg(feature = "alloc")]
 use super::Session;
-use super::policy::Gate;
-use super::{Meta, Queue, Watched};
+use super::*;
 
 impl<K, L, const N: usize, I, P> Queue<K, P, L, Fixed<N, I>, ()>
 where

@@ -1,23 +1,9 @@
 //! Taking work back, and holding back all keys or a group's. Never adds a key or ends a run.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
-
-use crate::Instant;
 use crate::group::Grouped;
-use crate::id::SlotId;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
 use crate::lists::grouped::{GroupLimits, GroupState};
-use crate::metrics::Metrics;
-use crate::outcome::KeyState;
-use crate::priority::Priorities;
-use crate::storage::Storage;
-use crate::store::{Phase, Slots};
-use crate::work::Ticket;
 
-use super::policy::Gate;
-use super::{Queue, Session, Sweep};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

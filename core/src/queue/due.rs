@@ -1,20 +1,8 @@
 //! Deadlines that have passed, and whose turn it is: the only place where time makes a key ready.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
-use core::time::Duration;
+use crate::levels::Ages;
 
-use crate::Instant;
-use crate::id::SlotId;
-use crate::levels::{Age, Ages, Priorities};
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::policy::KeepPolicy;
-use crate::storage::Storage;
-use crate::store::{Located, Slots};
-
-use super::{Place, Queue, Session};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as

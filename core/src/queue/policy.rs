@@ -6,23 +6,10 @@
 //! at it. The deadlines of an active key are moved when its run ends. For the getters that sleep, a
 //! ready key that may not be handed out yet is a deadline.
 
-use core::hash::Hash;
-use core::time::Duration;
-
-use crate::Instant;
-use crate::id::{Index, SlotId};
-use crate::levels::Priorities;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::outcome::Added;
-use crate::policy::{InSlot, InSlots, KeepPolicy, Kept, Policy, SetPolicy};
-use crate::storage::Storage;
+use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
 use crate::store::fixed::Fixed;
-use crate::store::{Phase, Slots};
-use crate::work::Ticket;
 
-use super::{Queue, Session, Watched, has_failed};
+use super::*;
 
 /// What keys and getters may have to wait for: one byte, so that a queue in which nothing does pays
 /// for one test where a key is handed out, and for one where its run ends.

@@ -1,26 +1,12 @@
 //! Taking keys, and ending their runs, one by one or in batches. Never adds a key, except the retry
 //! of the run that ends.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
-use core::time::Duration;
-
-use crate::Instant;
 use crate::action::Action;
 use crate::delay::DelayChange;
-use crate::id::SlotId;
-use crate::levels::Priorities;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::outcome::{AddedMany, Finished, Next, Rejected};
-use crate::policy::KeepPolicy;
+use crate::outcome::{AddedMany, Finished};
 use crate::sleepers::Getter;
-use crate::storage::Storage;
-use crate::store::Slots;
-use crate::work::{Ticket, Work};
 
-use super::{Queue, Session, Watched};
+use super::*;
 
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

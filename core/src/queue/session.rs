@@ -1,19 +1,11 @@
 //! One access to the state machine, and the one place where a wake is decided.
 
 use core::fmt;
-use core::hash::Hash;
 use core::ops::Deref;
 
-use crate::Instant;
-use crate::id::SlotId;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
 use crate::outcome::Wake;
-use crate::priority::Priorities;
-use crate::storage::Storage;
 
-use super::Queue;
+use super::*;
 
 /// One access to a [`Queue`] at a point in time: [`Queue::at`] begins it, and
 /// [`close`](Self::close) says which waiting calls to wake.

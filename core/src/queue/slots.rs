@@ -1,20 +1,9 @@
 //! How a key gets its slot, what is asked of one, and how it loses it. Never decides whether a key
 //! is ready.
 
-use core::hash::Hash;
-use core::time::Duration;
+use crate::levels::{Naming, ThreeLevels};
 
-use crate::Instant;
-use crate::id::SlotId;
-use crate::levels::{Age, KeyLevels, Naming, Priorities, ThreeLevels};
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::outcome::{Added, Rejected};
-use crate::storage::Storage;
-use crate::store::{Located, Phase, Slots};
-
-use super::{LOWEST, Meta, Place, Queue, has_failed};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// client-go's `Add`. Returns the key if there is no room.

@@ -5,23 +5,9 @@
 //! suspension, and the key's own deadline is kept beside it (Q9). So whatever asks for the deadline
 //! of a key asks here.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
-use core::time::Duration;
+use crate::policy::{Suspends, Suspension};
 
-use crate::Instant;
-use crate::id::SlotId;
-use crate::levels::{KeyLevels, Priorities};
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::outcome::Added;
-use crate::policy::{KeepPolicy, Suspends, Suspension};
-use crate::storage::Storage;
-use crate::store::{Phase, Slots};
-
-use super::policy::Gate;
-use super::{LOWEST, Queue, Session};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

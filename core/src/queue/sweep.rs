@@ -1,18 +1,8 @@
 //! Going through all keys in bounded steps: cancelling, expediting or showing them.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
+use crate::outcome::Entry;
 
-use crate::Instant;
-use crate::id::SlotId;
-use crate::levels::Priorities;
-use crate::limiter::RateLimiter;
-use crate::metrics::Metrics;
-use crate::outcome::{Entry, KeyState};
-use crate::storage::Storage;
-use crate::store::Slots;
-
-use super::{LOWEST, Queue, Session};
+use super::*;
 
 /// How far [`Session::retain_some`](crate::Session::retain_some),
 /// [`Session::expedite_some`](crate::Session::expedite_some) or

@@ -1,19 +1,8 @@
 //! Looking at a queue, and at one key.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
+use crate::outcome::Stats;
 
-use crate::Instant;
-use crate::levels::{Age, KeyLevels, Priorities};
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
-use crate::outcome::{KeyState, Stats};
-use crate::policy::KeepPolicy;
-use crate::storage::Storage;
-use crate::store::{Phase, Slots};
-
-use super::{LOWEST, Queue, Session, SlotId};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

@@ -1,24 +1,13 @@
 //! Waiting for something other than a key: for a state of the queue, or for room. Owns which states
 //! calls wait for, and names them when one has come.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
 use core::mem;
-use core::time::Duration;
 
-use crate::Instant;
-use crate::id::SlotId;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
 use crate::options::AddOptions;
-use crate::outcome::{Added, Next, Rejected, Scheduled, WaitError, Wake};
-use crate::priority::Priorities;
+use crate::outcome::{Scheduled, WaitError, Wake};
 use crate::sleepers::Getter;
-use crate::storage::Storage;
-use crate::store::Slots;
 
-use super::{Queue, Session};
+use super::*;
 
 /// What calls wait for, and whether something has changed that may be it: a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

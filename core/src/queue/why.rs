@@ -1,20 +1,9 @@
 //! Why a key does not run now. Only looks: changes nothing but what every operation does first,
 //! which is to make due keys ready.
 
-use core::borrow::Borrow;
-use core::hash::Hash;
-
-use crate::Instant;
-use crate::id::SlotId;
-use crate::limiter::RateLimiter;
-use crate::lists::Lists;
-use crate::metrics::Metrics;
 use crate::outcome::Why;
-use crate::priority::Priorities;
-use crate::storage::Storage;
-use crate::store::{Located, Phase, Slots};
 
-use super::{Queue, Session};
+use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
