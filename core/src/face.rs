@@ -177,7 +177,7 @@ macro_rules! queue_face {
         impl<$($bounds)*> $crate::binding::AsShared for $WorkQueue<K, P, L, S> {
             type Host = $Host<K, P, L, S>;
 
-            fn as_shared(&self) -> &$crate::binding::Shared<Self::Host> {
+            fn as_shared(&self) -> &$crate::binding::Shared<$Host<K, P, L, S>> {
                 &self.shared
             }
         }
