@@ -14,7 +14,7 @@ use requeue_embassy::Policy;
 use requeue_embassy::limiter::Exponential;
 use requeue_embassy::priority::WithPolicy;
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Action, QueueClock, Queue, RunContext, RunLimits, WorkQueue};
+use requeue_embassy::{Action, Queue, QueueClock, RunContext, RunLimits, WorkQueue};
 
 /// What there is to do. A key names the work and carries no data: a run reads the newest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

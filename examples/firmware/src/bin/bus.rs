@@ -23,7 +23,7 @@ use portable_atomic::{AtomicU32, Ordering};
 use requeue_embassy::GroupLimits;
 use requeue_embassy::limiter::{Exponential, default_item_based};
 use requeue_embassy::priority::{Groups, Plain};
-use requeue_embassy::{Action, Drained, QueueClock, Queue, WorkQueue};
+use requeue_embassy::{Action, Drained, Queue, QueueClock, WorkQueue};
 use requeue_firmware::{board, end, executor, println};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,9 +37,7 @@ struct Sensor {
 type Readings = WorkQueue<CriticalSectionRawMutex, Sensor, 8, Groups<u8, Plain, 2>, Exponential, 4>;
 
 static READINGS: Readings = WorkQueue::from_queue(
-    Queue::with_groups(default_item_based(), (), |sensor: &Sensor| {
-        sensor.bus
-    }),
+    Queue::with_groups(default_item_based(), (), |sensor: &Sensor| sensor.bus),
     QueueClock,
 );
 

@@ -10,24 +10,17 @@ use core::hint::black_box;
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::GroupLimits;
+use requeue_embassy::binding::Index;
 use requeue_embassy::limiter::{Exponential, default_item_based};
 use requeue_embassy::priority::{Groups, Plain};
-use requeue_embassy::binding::Index;
 use requeue_embassy::{Queue, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end, println};
 
 /// Room for eight groups.
 type Eight = Groups<u8, Plain, 8>;
-type Keys<'c, const N: usize, I> = WorkQueue<
-    CriticalSectionRawMutex,
-    u16,
-    N,
-    Eight,
-    Exponential,
-    3,
-    ((), I, &'c Clock),
->;
+type Keys<'c, const N: usize, I> =
+    WorkQueue<CriticalSectionRawMutex, u16, N, Eight, Exponential, 3, ((), I, &'c Clock)>;
 
 const ONE: GroupLimits = GroupLimits::new().max_active(1);
 

@@ -7,9 +7,9 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
+use requeue_embassy::binding::Index;
 use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_embassy::priority::Plain;
-use requeue_embassy::binding::Index;
 use requeue_embassy::storage::Fixed;
 use requeue_embassy::{Action, Queue, WorkQueue};
 pub use requeue_firmware::meter::Clock;

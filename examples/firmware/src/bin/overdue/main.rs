@@ -11,9 +11,9 @@ use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
+use requeue_embassy::binding::Index;
 use requeue_embassy::limiter::{Exponential, default_item_based};
 use requeue_embassy::priority::Plain;
-use requeue_embassy::binding::Index;
 use requeue_embassy::{Guard, Queue, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end};
