@@ -19,7 +19,8 @@ use alloc::boxed::Box;
 ///
 /// A queue that grows takes a policy at run time: its builder has the three methods, and
 /// [`set_policy`](crate::Session::set_policy) sets it later. Its type stays the same. A
-/// [`Fixed`](crate::storage::Fixed) queue has [`WithPolicy`] in its type, and
+/// [`Fixed`](crate::storage::Fixed) queue has
+/// [`WithPolicy`](crate::priority::WithPolicy) in its type, and
 /// [`Queue::with_policy`](crate::Queue::with_policy) in a `static`.
 ///
 /// # Holds
@@ -57,7 +58,8 @@ use alloc::boxed::Box;
 ///
 /// O(log n) for a hold that moves a deadline, and O(1) per run for a run rate. With either, every
 /// operation reads the clock. A queue that grows keeps 16 bytes per key beside its slots, from the
-/// first hold or the first debounced add on; [`WithPolicy`] keeps as much in each slot.
+/// first hold or the first debounced add on; [`WithPolicy`](crate::priority::WithPolicy)
+/// keeps as much in each slot.
 ///
 /// # Examples
 ///
