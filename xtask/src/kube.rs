@@ -19,7 +19,8 @@ pub(crate) fn fast() -> Verdict {
         "cargo fmt --all --check --manifest-path kube/Cargo.toml",
         "cargo clippy --workspace --all-targets --all-features --locked --manifest-path \
          kube/Cargo.toml -- -D warnings",
-        "cargo test -p requeue-kube --all-features --locked --manifest-path kube/Cargo.toml",
+        "cargo test -p requeue-kube -p requeue-kube-testing -p web-controller --all-features \
+         --locked --manifest-path kube/Cargo.toml",
     ];
     let tests = lines.map(|line| cmd(line).env("CARGO_INCREMENTAL", "0").run());
     all(tests.into_iter().chain(OLDER.map(older)))

@@ -1,0 +1,599 @@
+//! What each request does to the store: the verbs of the API.
+
+use std::sync::Arc;
+
+use json_patch::PatchOperation;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Refusal};
+use crate::fields::{self, Manager};
+use crate::kinds::{Kind, ListType, Place, Schema};
+use crate::request::{Asked, Verb};
+use crate::schema::admit;
+use crate::selector::Selector;
+use crate::store::{Deletion, Key, Store};
+
+/// Carries out a request that is no watch and no discovery.
+///
+/// # Errors
+///
+/// As the real server's, and [`Refusal::unsupported`] for what this one does not do.
+pub(crate) fn carry_out(store: &mut Store, asked: &Asked, body: &[u8]) -> Answer {
+    let kind = kind_of(store, asked)?;
+    if let Some(name) = asked
+        .subresource
+        .as_deref()
+        .filter(|name| *name != "status")
+    {
+        let line = &asked.line;
+        return Err(Refusal::unsupported(&format!(
+            "{line} (subresource `{name}`)"
+        )));
+    }
+    if asked.subresource.is_some() && !kind.has_status {
+        return Err(no_resource(asked));
+    }
+    // A dry run is carried out on a copy.
+    let mut copy;
+    let deletion = deletion(asked, body)?;
+    let is_dry = asked.is_dry_run() || deletion.as_ref().is_some_and(|(_, is_dry)| *is_dry);
+    let store = if is_dry {
+        copy = store.clone();
+        &mut copy
+    } else {
+        store
+    };
+    match asked.verb {
+        Verb::Get => {
+            let key = key_of(asked, &kind)?;
+            let object = store.find(&key).map(|object| (**object).clone());
+            Ok((200, object.ok_or_else(|| missing(&key))?))
+        }
+        Verb::List => list(store, asked, &kind),
+        Verb::Create => create(store, asked, &kind, json_of(body)?),
+        Verb::Update => update(store, asked, &kind, json_of(body)?),
+        Verb::Patch => patch(store, asked, &kind, body),
+        Verb::Delete => {
+            let key = key_of(asked, &kind)?;
+            let deletion = deletion.map(|(deletion, _)| deletion).unwrap_or_default();
+            let (object, is_gone) = store.delete(&key, &deletion)?;
+            let answer = if is_gone {
+                json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "details": {
+                        "name": key.name, "group": kind.group, "kind": kind.plural,
+                        "uid": object["metadata"]["uid"],
+                    },
+                })
+            } else {
+                (*object).clone()
+            };
+            Ok((200, answer))
+        }
+        Verb::DeleteCollection => {
+            let (code, all) = list(store, asked, &kind)?;
+            let deletion = deletion.map(|(deletion, _)| deletion).unwrap_or_default();
+            for object in all["items"].as_array().into_iter().flatten() {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let key = Key {
+                    resource: kind.resource(),
+                    namespace: text(&object["metadata"]["namespace"]),
+                    name: text(&object["metadata"]["name"]),
+                };
+                match store.delete(&key, &deletion) {
+                    Ok(_) => {}
+                    // It was garbage of another one.
+                    Err(refusal) if refusal.code == 404 => {}
+                    Err(refusal) => return Err(refusal),
+                }
+            }
+            Ok((code, all))
+        }
+        Verb::Watch | Verb::Discover => Err(Refusal::unsupported(&asked.line)),
+    }
+}
+
+/// The kind that an address names.
+///
+/// # Errors
+///
+/// It is not served, or the address has a namespace that it should not have.
+pub(crate) fn kind_of(store: &Store, asked: &Asked) -> Result<Kind, Refusal> {
+    let kind = store.kinds.find(&asked.resource(), &asked.version);
+    let kind = kind.ok_or_else(|| no_resource(asked))?;
+    let needs_namespace =
+        kind.is_namespaced && (asked.name.is_some() || asked.verb == Verb::Create);
+    if kind.is_namespaced && needs_namespace && asked.namespace.is_none()
+        || !kind.is_namespaced && asked.namespace.is_some()
+    {
+        return Err(no_resource(asked));
+    }
+    Ok(kind.clone())
+}
+
+pub(crate) fn selector_of(asked: &Asked) -> Result<Selector, Refusal> {
+    let query = |name| asked.query.get(name);
+    Selector::parse(
+        &asked.resource(),
+        query("labelSelector"),
+        query("fieldSelector"),
+    )
+}
+
+fn no_resource(asked: &Asked) -> Refusal {
+    let message = format!(
+        "the server could not find the requested resource: {} (is its CustomResourceDefinition \
+         installed?)",
+        asked.line
+    );
+    Refusal::new(404, "NotFound", message)
+}
+
+fn missing(key: &Key) -> Refusal {
+    Refusal::missing(&key.resource, &key.name)
+}
+
+fn key_of(asked: &Asked, kind: &Kind) -> Result<Key, Refusal> {
+    let name = asked.name.clone().ok_or_else(|| no_resource(asked))?;
+    Ok(Key {
+        resource: kind.resource(),
+        namespace: asked.namespace.clone().unwrap_or_default(),
+        name,
+    })
+}
+
+pub(crate) fn json_of(body: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body: {error}")))
+}
+
+/// The options of a deletion, and whether it is a dry run.
+fn deletion(asked: &Asked, body: &[u8]) -> Result<Option<(Deletion, bool)>, Refusal> {
+    if !matches!(asked.verb, Verb::Delete | Verb::DeleteCollection) {
+        return Ok(None);
+    }
+    let options = if body.is_empty() {
+        Value::Null
+    } else {
+        json_of(body)?
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let in_query = asked.query.get("propagationPolicy").map(str::to_owned);
+    let orphans = options["orphanDependents"] == true || asked.query.is_true("orphanDependents");
+    let deletion = Deletion {
+        uid: text(&options["preconditions"]["uid"]),
+        version: text(&options["preconditions"]["resourceVersion"]),
+        propagation: text(&options["propagationPolicy"])
+            .or(in_query)
+            .or(orphans.then(|| String::from("Orphan"))),
+    };
+    let is_dry = options["dryRun"]
+        .as_array()
+        .is_some_and(|all| !all.is_empty());
+    Ok(Some((deletion, is_dry)))
+}
+
+/// A list is of one moment: its token names the version and where it goes on.
+fn list(store: &mut Store, asked: &Asked, kind: &Kind) -> Answer {
+    let limit = asked
+        .query
+        .number::<usize>("limit")?
+        .filter(|limit| *limit > 0);
+    let exact = asked.query.get("resourceVersionMatch") == Some("Exact");
+    let version = asked.query.number::<u64>("resourceVersion")?;
+    if version.is_some_and(|version| version > store.version) {
+        let message = "Too large resource version".to_owned();
+        return Err(Refusal::new(504, "Timeout", message));
+    }
+    let (version, after) = match asked.query.get("continue") {
+        None if exact => (version.unwrap_or(store.version), None),
+        None => (store.version, None),
+        Some(token) => {
+            let (version, after) = token.split_once('/').unwrap_or((token, ""));
+            let version = version
+                .parse()
+                .map_err(|_| Refusal::bad("continue".to_owned()))?;
+            (version, Some(after.to_owned()))
+        }
+    };
+    if version < store.compacted {
+        return Err(Refusal::expired(
+            "The provided continue parameter is too old",
+        ));
+    }
+    list_at(store, asked, kind, version, limit, after)
+}
+
+/// The list of a version.
+pub(crate) fn list_at(
+    store: &Store,
+    asked: &Asked,
+    kind: &Kind,
+    version: u64,
+    limit: Option<usize>,
+    after: Option<String>,
+) -> Answer {
+    let selector = selector_of(asked)?;
+    let objects = store.at_version(&kind.resource(), version);
+    let place = |key: &Key| format!("{}/{}", key.namespace, key.name);
+    let mut items = objects.iter().filter(|(key, object)| {
+        asked
+            .namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == key.namespace)
+            && selector.matches(object)
+            && after.as_ref().is_none_or(|after| place(key) > *after)
+    });
+    let page: Vec<_> = items.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+    let rest = items.count();
+    let mut meta = json!({"resourceVersion": version.to_string()});
+    if let (Some((last, _)), 1..) = (page.last(), rest) {
+        meta["continue"] = json!(format!("{version}/{}", place(last)));
+        meta["remainingItemCount"] = json!(rest);
+    }
+    let items: Vec<&Value> = page.into_iter().map(|(_, object)| &**object).collect();
+    let list = json!({
+        "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(),
+        "metadata": meta, "items": items,
+    });
+    Ok((200, list))
+}
+
+fn create(store: &mut Store, asked: &Asked, kind: &Kind, object: Value) -> Answer {
+    let mut object = object;
+    check_type(kind, &object)?;
+    let namespace = asked.namespace.clone().unwrap_or_default();
+    name_object(store, kind, &namespace, &mut object)?;
+    let key = Key {
+        resource: kind.resource(),
+        namespace,
+        name: object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    if kind.has_status {
+        object.as_object_mut().map(|fields| fields.remove("status"));
+    }
+    if object["metadata"]
+        .get("resourceVersion")
+        .is_some_and(|version| *version != "")
+    {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Refusal::bad(message.to_owned()));
+    }
+    finish(store, asked, kind, &json!({}), &mut object)?;
+    let object = store.create(kind, key, object)?;
+    Ok((201, (*object).clone()))
+}
+
+fn name_object(
+    store: &mut Store,
+    kind: &Kind,
+    namespace: &str,
+    object: &mut Value,
+) -> Result<(), Refusal> {
+    let meta = &mut object["metadata"];
+    let own = meta["namespace"].as_str().unwrap_or_default();
+    if kind.is_namespaced && !own.is_empty() && own != namespace {
+        let message = "the namespace of the provided object does not match the request";
+        return Err(Refusal::bad(message.to_owned()));
+    }
+    if kind.is_namespaced {
+        meta["namespace"] = json!(namespace);
+    }
+    let name = meta["name"].as_str().unwrap_or_default().to_owned();
+    let name = match meta["generateName"].as_str() {
+        Some(prefix) if name.is_empty() => {
+            let prefix = prefix.to_owned();
+            format!("{prefix}{}", store.next_name())
+        }
+        _ => name,
+    };
+    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let is_free = kind.group == "rbac.authorization.k8s.io";
+    let fits = name.len() <= 253
+        && name.chars().all(is_letter)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
+    if name.is_empty() {
+        let message = "metadata.name: Required value: name or generateName is required";
+        return Err(Refusal::invalid(message.to_owned()));
+    }
+    if !fits && !is_free {
+        let message =
+            format!("metadata.name: Invalid value: {name:?}: a lowercase RFC 1123 subdomain");
+        return Err(Refusal::invalid(message));
+    }
+    object["metadata"]["name"] = json!(name);
+    Ok(())
+}
+
+fn check_type(kind: &Kind, object: &Value) -> Result<(), Refusal> {
+    if !object.is_object() || !object["metadata"].is_object() {
+        return Err(Refusal::bad("the object has no metadata".to_owned()));
+    }
+    let fits = |name: &str, wanted: &str| object.get(name).is_none_or(|own| own == wanted);
+    if fits("kind", &kind.kind) && fits("apiVersion", &kind.api_version()) {
+        return Ok(());
+    }
+    let message = format!(
+        "the object is a {} {}, the address is that of {} {}",
+        object["apiVersion"],
+        object["kind"],
+        kind.api_version(),
+        kind.kind
+    );
+    Err(Refusal::bad(message))
+}
+
+/// What every write ends with: the schema, the type, and who owns what.
+fn finish(
+    store: &Store,
+    asked: &Asked,
+    kind: &Kind,
+    old: &Value,
+    object: &mut Value,
+) -> Result<(), Refusal> {
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(kind.kind);
+    if let Schema::Custom(schema) = &kind.schema {
+        admit(schema, object)?;
+    }
+    if !asked.applies() {
+        let (name, api_version, time) = (asked.manager(), kind.api_version(), store.time());
+        let manager = Manager {
+            name: &name,
+            api_version: &api_version,
+            subresource: asked.subresource.as_deref(),
+            time: &time,
+        };
+        fields::note_update(&kind.schema, old, object, &manager);
+    }
+    Ok(())
+}
+
+fn update(store: &mut Store, asked: &Asked, kind: &Kind, object: Value) -> Answer {
+    check_type(kind, &object)?;
+    let key = key_of(asked, kind)?;
+    let old = store
+        .find(&key)
+        .map(Arc::clone)
+        .ok_or_else(|| missing(&key))?;
+    if object["metadata"]["name"] != key.name {
+        let message = "the name of the object does not match the name on the URL";
+        return Err(Refusal::bad(message.to_owned()));
+    }
+    let version = object["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default();
+    let needs_version = matches!(kind.schema, Schema::Custom(_)) || kind.plural == "leases";
+    if version.is_empty() && needs_version {
+        let message =
+            "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update";
+        return Err(Refusal::invalid(message.to_owned()));
+    }
+    replace(store, asked, kind, &key, &old, object)
+}
+
+/// Replaces an object by what a request made of it.
+fn replace(
+    store: &mut Store,
+    asked: &Asked,
+    kind: &Kind,
+    key: &Key,
+    old: &Arc<Value>,
+    object: Value,
+) -> Answer {
+    let mut object = object;
+    let differs = |name: &str| {
+        let own = object["metadata"][name].as_str().unwrap_or_default();
+        !own.is_empty() && old["metadata"][name] != own
+    };
+    if differs("resourceVersion") {
+        let why = "the object has been modified; please apply your changes to the latest version \
+                   and try again";
+        return Err(Refusal::conflict(&key.resource, &key.name, why));
+    }
+    if differs("uid") {
+        let why = "Precondition failed: UID in precondition differs";
+        return Err(Refusal::conflict(&key.resource, &key.name, why));
+    }
+    if asked.subresource.is_some() {
+        let (status, managers) = (
+            object["status"].take(),
+            object["metadata"]["managedFields"].take(),
+        );
+        object = (**old).clone();
+        put(&mut object, "status", status);
+        put(&mut object["metadata"], "managedFields", managers);
+    } else if kind.has_status {
+        put(&mut object, "status", old["status"].clone());
+    }
+    put(&mut object["metadata"], "name", json!(key.name));
+    if kind.is_namespaced {
+        put(&mut object["metadata"], "namespace", json!(key.namespace));
+    }
+    finish(store, asked, kind, old, &mut object)?;
+    let object = store.replace(kind, key, object)?;
+    Ok((200, (*object).clone()))
+}
+
+/// Sets a field, or removes it if there is nothing.
+fn put(object: &mut Value, name: &str, value: Value) {
+    if value.is_null() {
+        object.as_object_mut().map(|fields| fields.remove(name));
+    } else {
+        object[name] = value;
+    }
+}
+
+fn patch(store: &mut Store, asked: &Asked, kind: &Kind, body: &[u8]) -> Answer {
+    let key = key_of(asked, kind)?;
+    if asked.applies() {
+        return apply(store, asked, kind, &key, body);
+    }
+    let old = store
+        .find(&key)
+        .map(Arc::clone)
+        .ok_or_else(|| missing(&key))?;
+    let mut object = (*old).clone();
+    match asked.content_type.split(';').next().unwrap_or_default() {
+        "application/json-patch+json" => {
+            let patch: json_patch::Patch =
+                serde_json::from_slice(body).map_err(|error| Refusal::bad(error.to_string()))?;
+            for operation in patch.0 {
+                // As the real server: what is absent passes a test for null.
+                let passes = match &operation {
+                    PatchOperation::Test(test) => {
+                        test.value.is_null() && object.pointer(test.path.as_str()).is_none()
+                    }
+                    _ => false,
+                };
+                if !passes {
+                    let done = json_patch::patch(&mut object, &[operation]);
+                    done.map_err(|error| Refusal::invalid(error.to_string()))?;
+                }
+            }
+        }
+        "application/merge-patch+json" => json_patch::merge(&mut object, &json_of(body)?),
+        "application/strategic-merge-patch+json" if matches!(kind.schema, Schema::BuiltIn) => {
+            merge_strategically(
+                kind.schema.root(),
+                &mut object,
+                &json_of(body)?,
+                &asked.line,
+            )?;
+        }
+        other => {
+            let message = format!("the body of the request was in an unknown format: {other}");
+            return Err(Refusal::new(415, "UnsupportedMediaType", message));
+        }
+    }
+    if object["metadata"]["name"] != key.name {
+        let message = "metadata.name: Invalid value: field is immutable";
+        return Err(Refusal::invalid(message.to_owned()));
+    }
+    replace(store, asked, kind, &key, &old, object)
+}
+
+fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) -> Answer {
+    let wanted = json_of(body)?;
+    check_type(kind, &wanted)?;
+    if asked.query.get("fieldManager").is_none() {
+        let message = "fieldManager: Required value: is required for apply patch";
+        return Err(Refusal::bad(message.to_owned()));
+    }
+    if !wanted["metadata"]["managedFields"].is_null() {
+        return Err(Refusal::bad(
+            "metadata.managedFields must be nil".to_owned(),
+        ));
+    }
+    let old = store.find(key).map(Arc::clone);
+    if old.is_none() && asked.subresource.is_some() {
+        return Err(missing(key));
+    }
+    let new = json!({"metadata": {"name": key.name}});
+    let live = old.as_deref().unwrap_or(&new);
+    let mut relevant = wanted.clone();
+    if asked.subresource.is_some() {
+        relevant = json!({"status": wanted["status"]});
+    } else if kind.has_status {
+        put(&mut relevant, "status", Value::Null);
+    }
+    let (name, api_version, time) = (asked.manager(), kind.api_version(), store.time());
+    let manager = Manager {
+        name: &name,
+        api_version: &api_version,
+        subresource: asked.subresource.as_deref(),
+        time: &time,
+    };
+    let forces = asked.query.is_true("force");
+    let mut object = fields::apply(&kind.schema, live, &relevant, &manager, forces)?;
+    for name in ["resourceVersion", "uid"] {
+        let value = &wanted["metadata"][name];
+        if value.is_string() {
+            object["metadata"][name] = value.clone();
+        }
+    }
+    match old {
+        Some(old) => replace(store, asked, kind, key, &old, object),
+        None if wanted["metadata"]["uid"].is_string() => {
+            let why = "the object to be applied is not there, and the request names its uid";
+            Err(Refusal::conflict(&key.resource, &key.name, why))
+        }
+        None => {
+            object["metadata"]
+                .as_object_mut()
+                .map(|meta| meta.remove("resourceVersion"));
+            create(store, asked, kind, object)
+        }
+    }
+}
+
+/// A strategic merge patch without directives.
+///
+/// # Errors
+///
+/// A directive.
+fn merge_strategically(
+    root: Place<'_>,
+    object: &mut Value,
+    patch: &Value,
+    line: &str,
+) -> Result<(), Refusal> {
+    let mut todo = vec![(root, object, patch)];
+    while let Some((place, live, patch)) = todo.pop() {
+        match (live, patch) {
+            (Value::Object(live), Value::Object(patch)) => {
+                if let Some(name) = patch.keys().find(|name| name.starts_with('$')) {
+                    return Err(Refusal::unsupported(&format!(
+                        "{line} (directive `{name}`)"
+                    )));
+                }
+                for (name, value) in patch {
+                    if value.is_null() {
+                        live.remove(name);
+                    } else if !live.contains_key(name) {
+                        let empty = if value.is_object() {
+                            json!({})
+                        } else {
+                            Value::Null
+                        };
+                        live.insert(name.clone(), empty);
+                    }
+                }
+                for (name, live) in live {
+                    if let Some((name, patch)) = patch.get_key_value(name) {
+                        todo.push((place.field(name), live, patch));
+                    }
+                }
+            }
+            (Value::Array(live), Value::Array(patch)) => match place.list_type() {
+                ListType::Map(keys) => {
+                    // The merge key of a strategic patch is the first of the keys of a map.
+                    let Some(key) = keys.first() else { continue };
+                    for item in patch {
+                        if !live.iter().any(|own| own[key] == item[key]) {
+                            live.push(item.clone());
+                        }
+                    }
+                    for own in live {
+                        if let Some(item) = patch.iter().find(|item| own[key] == item[key]) {
+                            todo.push((place.item(), own, item));
+                        }
+                    }
+                }
+                ListType::Set => {
+                    for item in patch {
+                        if !live.contains(item) {
+                            live.push(item.clone());
+                        }
+                    }
+                }
+                ListType::Atomic => live.clone_from(patch),
+            },
+            (live, patch) => *live = patch.clone(),
+        }
+    }
+    Ok(())
+}
