@@ -16,26 +16,26 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Ready","type":"integer","jsonPath":".status.readyReplicas"}"#
 )]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WebSpec {
+pub struct WebSpec {
     /// The text of the page.
-    pub(crate) page: String,
+    pub page: String,
     /// How many pods serve it.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 100))]
-    pub(crate) replicas: i32,
+    pub replicas: i32,
     /// A server that serves what is in `/usr/share/nginx/html`.
     #[serde(default = "nginx")]
-    pub(crate) image: String,
+    pub image: String,
 }
 
 /// What there is of it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WebStatus {
+pub struct WebStatus {
     /// The generation of the `Web` that the parts were made for.
-    pub(crate) observed_generation: i64,
+    pub observed_generation: i64,
     /// How many pods are ready.
-    pub(crate) ready_replicas: i32,
+    pub ready_replicas: i32,
 }
 
 fn one() -> i32 {

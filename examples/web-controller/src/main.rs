@@ -2,10 +2,7 @@
 //!
 //! `web-controller crd` prints the kind, `web-controller` runs the controller.
 
-mod crd;
-mod parts;
 mod probes;
-mod reconcile;
 
 use std::env;
 use std::error::Error;
@@ -13,17 +10,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::runtime::watcher;
-use kube::{Api, Client, CustomResourceExt};
+use kube::{Client, CustomResourceExt};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-use requeue_kube::{
-    Controller, DURATION_BUCKETS, Leader, RECONCILE_BUCKETS, Workers, shutdown_on_signal,
-};
-
-use crate::crd::Web;
-use crate::reconcile::{Data, MANAGER, reconcile};
+use requeue_kube::{DURATION_BUCKETS, Leader, RECONCILE_BUCKETS, Workers, shutdown_on_signal};
+use web_controller::controller;
+use web_controller::crd::Web;
+use web_controller::reconcile::{Data, MANAGER, reconcile};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -65,15 +57,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
     // The lease in seconds. The rest is in proportion: of client-go's 15 s, its 10 s and 2 s.
     let lease = Duration::from_secs(variable("WEB_CONTROLLER_LEASE", "15").parse()?);
 
-    let everything = watcher::Config::default;
     let leader = Leader::lease(client.clone(), &namespace, MANAGER)
         .identity(format!("{manager}-{}", std::process::id()))
         .times(lease, lease * 2 / 3, lease * 2 / 15);
-    let controller = Controller::new(Api::<Web>::all(client.clone()), everything())
-        .owns(Api::<Deployment>::all(client.clone()), everything())
-        .owns(Api::<Service>::all(client.clone()), everything())
-        .owns(Api::<ConfigMap>::all(client.clone()), everything())
-        .named("web")
+    let controller = controller(&client)
         .resync(Duration::from_secs(10 * 3600))
         .leader(leader);
 

@@ -19,11 +19,11 @@ use crate::crd::Web;
 use crate::parts;
 
 /// The name under which the controller writes: field manager, reporter of events, finalizer.
-pub(crate) const MANAGER: &str = "web-controller";
+pub const MANAGER: &str = "web-controller";
 const FINALIZER: &str = "example.requeue.dev/web-controller";
 
 /// What every run needs.
-pub(crate) struct Data {
+pub struct Data {
     client: Client,
     recorder: Recorder,
     /// The field manager: one per process, if a test wants to know who wrote.
@@ -32,7 +32,7 @@ pub(crate) struct Data {
 
 impl Data {
     /// What a process needs, whose writes are signed with this name.
-    pub(crate) fn new(client: Client, manager: String) -> Self {
+    pub fn new(client: Client, manager: String) -> Self {
         let recorder = Recorder::new(client.clone(), Reporter::from(MANAGER));
         Self {
             client,
@@ -51,7 +51,7 @@ impl Data {
 /// # Errors
 ///
 /// The API server refused something, or could not be reached: the object runs again later.
-pub(crate) async fn reconcile(
+pub async fn reconcile(
     web: Arc<Web>,
     data: Arc<Data>,
 ) -> Result<Action, finalizers::Error<kube::Error>> {

@@ -1,0 +1,24 @@
+//! Keeps the parts of a `Web` as wanted: see `README.md`. The program adds a leader, probes and
+//! metrics; tests run the same controller.
+
+pub mod crd;
+mod parts;
+pub mod reconcile;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use requeue_kube::Controller;
+
+use crate::crd::Web;
+
+/// The controller of all `Web`s of a cluster.
+pub fn controller(client: &Client) -> Controller<Web> {
+    let everything = watcher::Config::default;
+    Controller::new(Api::<Web>::all(client.clone()), everything())
+        .owns(Api::<Deployment>::all(client.clone()), everything())
+        .owns(Api::<Service>::all(client.clone()), everything())
+        .owns(Api::<ConfigMap>::all(client.clone()), everything())
+        .named("web")
+}
