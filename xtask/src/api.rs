@@ -60,7 +60,8 @@ fn make(folder: &str, with_kube: bool) -> Verdict<Vec<String>> {
     // The selection of the step `doc`, whose builds this one shares.
     docs.push((OURS, "doc", with_protoc(doc.clone().arg("--workspace"))));
     if with_kube {
-        let kube = "-p requeue-kube --features k8s-openapi/latest --manifest-path kube/Cargo.toml";
+        let kube = "-p requeue-kube -p requeue-kube-testing --features k8s-openapi/latest \
+                    --manifest-path kube/Cargo.toml";
         let kube = doc
             .args(kube.split(' '))
             .args(["--target-dir", &target("../kube/target")]);
