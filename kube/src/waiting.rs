@@ -1,8 +1,9 @@
 //! Keys that wait until the stores show something: the writes of their last run, or an object.
 //!
 //! A key waits suspended in the queue. A run suspends its key at its first write, so that it may
-//! panic or be stopped. Everything noted here belongs to a key whose run is under way, or that is
-//! suspended with a timeout, and is forgotten when its next run begins.
+//! panic or be stopped. Everything noted here belongs to a key whose run is under way, that is
+//! suspended with a timeout, or that has no room in the queue yet, and is forgotten when its next run
+//! begins.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, btree_map};
@@ -15,7 +16,7 @@ use futures::{StreamExt, stream};
 use kube::api::DynamicObject;
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, Client, Resource};
-use requeue::tokio::Action;
+use requeue::tokio::{Action, Rejected};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -37,7 +38,16 @@ where
     timeout: Duration,
     state: Mutex<State<K>>,
     reads: mpsc::UnboundedSender<Read<K>>,
+    /// Keys that have written after their run, and for which the queue had no room.
+    late: mpsc::UnboundedSender<ObjectRef<K>>,
     metrics: WriteMetrics,
+}
+
+/// What the controller has to do for the keys that wait.
+pub(crate) struct Tasks<K: Resource> {
+    pub(crate) reads: mpsc::UnboundedReceiver<Read<K>>,
+    /// Keys to be added when the queue has room.
+    pub(crate) late: mpsc::UnboundedReceiver<ObjectRef<K>>,
 }
 
 struct State<K: Resource + 'static>
@@ -122,8 +132,9 @@ where
         timeout: Duration,
         caches: Vec<Option<Cache>>,
         metrics: WriteMetrics,
-    ) -> (Self, mpsc::UnboundedReceiver<Read<K>>) {
-        let (reads, receiver) = mpsc::unbounded_channel();
+    ) -> (Self, Tasks<K>) {
+        let (reads, reads_receiver) = mpsc::unbounded_channel();
+        let (late, late_receiver) = mpsc::unbounded_channel();
         let state = Mutex::new(State {
             caches,
             waits: HashMap::new(),
@@ -136,9 +147,14 @@ where
             timeout,
             state,
             reads,
+            late,
             metrics,
         };
-        (waiting, receiver)
+        let tasks = Tasks {
+            reads: reads_receiver,
+            late: late_receiver,
+        };
+        (waiting, tasks)
     }
 
     /// Begins a run, or returns for how long its key still has to wait. A key may be here too early
@@ -359,8 +375,14 @@ where
         let left = wait.until().map_or(self.timeout, |until| until - now);
         if !self.queue.suspend(key, left) && !wait.is_running {
             // A write after the end of the run is worth another, for which it waits.
-            let added = self.queue.add(key.clone(), LISTED);
-            if added.is_err() || !self.queue.suspend(key, left) {
+            let waits = match self.queue.add(key.clone(), LISTED) {
+                Ok(()) => self.queue.suspend(key, left),
+                // What it waits for is kept: a run that begins too early finds it.
+                Err(Rejected::Full(key)) => self.late.send(key).is_ok(),
+                // Nothing runs any more.
+                Err(_) => false,
+            };
+            if !waits {
                 state.forget(key);
             }
         }

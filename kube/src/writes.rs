@@ -20,7 +20,8 @@ use crate::waiting::Condition;
 ///
 /// The key of the run waits until the controller's stores show what was recorded, as
 /// [`Context::wrote`](crate::Context::wrote) describes. Recorded after the end of the run, a write
-/// runs the key once more, when it has come back.
+/// runs the key once more, when it has come back. If the [queue](crate::Controller::queue) is full,
+/// the key waits for room too.
 ///
 /// # Examples
 ///

@@ -15,6 +15,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use requeue::tokio::{CancellationToken, Rejected};
 use tokio::sync::mpsc;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Parts, Watch};
@@ -24,7 +25,7 @@ use crate::keys::{CHANGED, KeyQueue, LISTED, bare};
 use crate::metrics::{self, WriteMetrics};
 use crate::reasons::{Cause, Pending, Reason};
 use crate::tracker::Changes;
-use crate::waiting::{Read, Waiting};
+use crate::waiting::{Tasks, Waiting};
 
 /// Everything that happens before the queue. It has no task of its own, and goes on while it is
 /// polled.
@@ -49,13 +50,22 @@ where
     /// The number of the first watch there.
     first: usize,
     waiting: Arc<Waiting<K, Q>>,
-    reads: mpsc::UnboundedReceiver<Read<K>>,
+    tasks: Tasks<K>,
     resync: Option<(Duration, Instant)>,
     reports: Option<Instant>,
 }
 
 /// What a source said. Streams of requests have no number.
 type Said<K> = (Option<usize>, Result<Changes<K>, Arc<watcher::Error>>);
+
+/// What a feeder hears next.
+enum Next<K: Resource> {
+    /// The queue has taken the first key of the backlog.
+    Room,
+    /// A key that the queue had no room for when it had written after its run.
+    Late(Option<ObjectRef<K>>),
+    Said(Result<Option<Said<K>>, Elapsed>),
+}
 
 /// Keys that wait for room, in order, and the level of each.
 struct Backlog<K: Resource>
@@ -115,7 +125,7 @@ where
         }
         let name = controller.name.as_deref();
         let reports = metrics::reports(name);
-        let (waiting, reads) = Waiting::new(
+        let (waiting, tasks) = Waiting::new(
             queue.clone(),
             controller.client.clone(),
             controller.own_writes_timeout,
@@ -140,7 +150,7 @@ where
             health,
             first,
             waiting: Arc::new(waiting),
-            reads,
+            tasks,
             resync: controller
                 .resync
                 .map(|every| (every, later(now, jittered(every)))),
@@ -164,7 +174,7 @@ where
     pub(super) async fn feed(mut self) -> Error {
         let waiting = self.waiting();
         let (_, nothing) = mpsc::unbounded_channel();
-        let reads = std::mem::replace(&mut self.reads, nothing);
+        let reads = std::mem::replace(&mut self.tasks.reads, nothing);
         // In boxes, because the stack of a test in debug is small.
         let hear = Box::pin(async move { self.hear_all().await });
         let read = Box::pin(async move { waiting.read_all(reads).await });
@@ -178,16 +188,20 @@ where
         loop {
             let next = timeout_at(self.next_tick(), self.sources.next());
             let room = self.backlog.room(&self.queue);
-            let said = match select(pin!(room), pin!(next)).await {
-                Either::Left(((), _)) => None,
-                Either::Right((said, _)) => Some(said),
+            let late = self.tasks.late.recv();
+            let next = match select(select(pin!(room), pin!(late)), pin!(next)).await {
+                Either::Left((Either::Left(((), _)), _)) => Next::Room,
+                Either::Left((Either::Right((key, _)), _)) => Next::Late(key),
+                Either::Right((said, _)) => Next::Said(said),
             };
-            match said {
-                None => self.backlog.pop(),
-                Some(Ok(Some(said))) => self.hear(said),
+            match next {
+                Next::Room => self.backlog.pop(),
+                Next::Late(Some(key)) => self.backlog.push(key, LISTED),
+                Next::Said(Ok(Some(said))) => self.hear(said),
                 // Every stream has ended; those of kube-runtime do not.
-                Some(Ok(None)) => future::pending().await,
-                Some(Err(_)) => {}
+                Next::Said(Ok(None)) => future::pending().await,
+                // `waiting` has the other end of `late`.
+                Next::Late(None) | Next::Said(Err(_)) => {}
             }
             if let Some(error) = self.tick(Instant::now()) {
                 return error;

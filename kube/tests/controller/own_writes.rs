@@ -14,8 +14,9 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use proptest::prelude::*;
+use requeue::tokio::WorkQueue;
 use requeue_kube::{
-    Action, CancellationToken, Context, Controller, Error, Leftover, Workers, finalizer,
+    Action, CancellationToken, Context, Controller, Error, Keys, Leftover, Workers, finalizer,
     record_writes, watch, with_error_policy,
 };
 use serde_json::{Value, json};
@@ -585,6 +586,61 @@ async fn a_write_after_the_end_of_the_run_makes_another_when_it_has_come_back() 
         runs.await,
         ["0 s: sees false", "1 s: sees false", "8 s: sees true"]
     );
+}
+
+/// `a` writes after its run while `b` has the only room in the queue. `a` runs when there is room
+/// and the write has come back, or is known not to come.
+#[tokio::test(start_paused = true)]
+async fn a_write_after_the_end_of_the_run_waits_for_room_too() {
+    let excluding = || all().labels("kept=yes");
+    for (config, b_ends, expected) in [
+        (all(), 6, "8 s: a sees true, stale false"),
+        (all(), 10, "10 s: a sees true, stale false"),
+        (excluding(), 6, "35 s: a sees false, stale true"),
+        (excluding(), 50, "50 s: a sees false, stale true"),
+    ] {
+        let world = World::new(&["a", "b"]);
+        let (controller, secrets) = world.controller(config);
+        let queue: Keys<ConfigMap> = WorkQueue::builder().levels::<2>().max_keys(1).build();
+        let inner = world.clone();
+        let other = world.clone();
+        tokio::spawn(async move {
+            sleep(seconds(4)).await;
+            other.cluster.put("configmaps", map("b", "2"));
+        });
+        let controller = controller.queue(queue);
+        let runs = world.run_for(controller, seconds(59), move |map, run| {
+            let (world, secrets) = (inner.clone(), secrets.clone());
+            async move {
+                let name = name_of(&map);
+                let late = ObjectRef::new("late").within("default");
+                let (sees, stale) = (secrets.get(&late).is_some(), run.maybe_stale());
+                world.note(format!("{name} sees {sees}, stale {stale}"));
+                let now = world.began.elapsed();
+                if name == "a" && now < seconds(1) {
+                    let client = run.writes().client(world.client.clone());
+                    tokio::spawn(async move {
+                        sleep(seconds(5)).await;
+                        let secrets = Api::<Secret>::default_namespaced(client);
+                        let late = secret("late");
+                        secrets.create(&PostParams::default(), &late).await.unwrap();
+                    });
+                }
+                if name == "b" && now >= seconds(4) {
+                    sleep(seconds(b_ends).saturating_sub(now)).await;
+                }
+                Ok(Action::Success)
+            }
+        });
+        let expected = [
+            "0 s: a sees false, stale false",
+            "0 s: b sees false, stale false",
+            "1 s: a sees false, stale false",
+            "4 s: b sees false, stale false",
+            expected,
+        ];
+        assert_eq!(runs.await, expected, "until {b_ends} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]
