@@ -720,3 +720,247 @@ where
         self.waiting.client.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    use kube::runtime::reflector::store::Writer;
+    use kube::runtime::reflector::{ObjectRef, Store};
+    use kube::runtime::watcher::Event;
+    use requeue::tokio::{RunContext, WorkQueue, Workers};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::keys::{AnyQueue, Keys};
+
+    type Keeper = Waiting<ConfigMap, Keys<ConfigMap>>;
+
+    fn secret(name: &str, version: &str) -> Secret {
+        let mut secret = Secret::default();
+        secret.metadata.name = Some(name.to_owned());
+        secret.metadata.uid = Some(name.to_owned());
+        secret.metadata.resource_version = Some(version.to_owned());
+        secret
+    }
+
+    fn key(name: &str) -> ObjectRef<ConfigMap> {
+        ObjectRef::new(name)
+    }
+
+    fn record(waiting: &Keeper, name: &str, object: &str, written: Written) {
+        let write = Write {
+            kind: "secrets".into(),
+            name: Name::new(object, None),
+            written,
+        };
+        waiting.record(&key(name), write).unwrap();
+    }
+
+    fn version(of: &str, version: &str) -> Written {
+        Written::Version {
+            uid: of.to_owned(),
+            version: Version(version.to_owned()),
+            may_end: false,
+        }
+    }
+
+    /// The first run of a key, which is named after what it does.
+    fn first_run(waiting: &Keeper, secrets: &Store<Secret>, name: &str) -> Result<Action, ()> {
+        let until = |present: bool| {
+            let (secrets, object) = (secrets.clone(), ObjectRef::new(name));
+            let condition = Condition {
+                objects: vec![("secrets".into(), Name::new(name, None))],
+                is_met: Arc::new(move || secrets.get(&object).is_some() == present),
+            };
+            waiting.wait_for(&key(name), condition).unwrap();
+        };
+        match name {
+            "comes" | "fails" | "is listed" => {
+                record(waiting, name, name, version(name, "30"));
+            }
+            "never" => record(waiting, name, name, version(name, "99")),
+            "passes" => record(waiting, name, "excluded", version("excluded", "20")),
+            "is no number" => record(waiting, name, name, version(name, "x")),
+            "twice" => {
+                record(waiting, name, name, version(name, "28"));
+                record(waiting, name, name, version(name, "29"));
+                record(waiting, name, "other", version("other", "27"));
+            }
+            "goes" => {
+                let uid = name.to_owned();
+                record(waiting, name, name, Written::Deleted { uid });
+            }
+            "unknown" | "is read" | "is read and not there" => {
+                record(waiting, name, name, Written::Unknown);
+            }
+            "asks" | "asks in vain" => {
+                until(true);
+                return Ok(Action::Suspend(Duration::from_secs(20)));
+            }
+            "asks and writes" => {
+                record(waiting, name, name, version(name, "30"));
+                until(true);
+                return Ok(Action::Suspend(Duration::from_secs(20)));
+            }
+            "asks for what is" => {
+                until(false);
+                return Ok(Action::Suspend(Duration::from_secs(20)));
+            }
+            "asks and ends" => until(true),
+            _ => {}
+        }
+        if name == "fails" {
+            Err(())
+        } else {
+            Ok(Action::Success)
+        }
+    }
+
+    /// However a key waits and stops to.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_of_keys_that_no_longer_wait() {
+        let ways = [
+            "comes",
+            "fails",
+            "never",
+            "is listed",
+            "passes",
+            "is no number",
+            "twice",
+            "goes",
+            "unknown",
+            "is read",
+            "is read and not there",
+            "asks",
+            "asks in vain",
+            "asks and writes",
+            "asks for what is",
+            "asks and ends",
+            "is late",
+            "is late in vain",
+        ];
+        let mut writer = Writer::<Secret>::new(());
+        let secrets = writer.as_reader();
+        for there in ["goes", "is read and not there"] {
+            writer.apply_watcher_event(&Event::Apply(secret(there, "5")));
+        }
+        let kind: Arc<str> = "secrets".into();
+        let cache = Cache::new(&kind, (), None, secrets.clone());
+        // Room for all but one.
+        let queue: Keys<ConfigMap> = WorkQueue::builder()
+            .levels::<2>()
+            .max_keys(ways.len())
+            .build();
+        let timeout = Duration::from_secs(30);
+        let caches = vec![Some(cache)];
+        let metrics = WriteMetrics::new(None);
+        let (waiting, mut tasks) = Waiting::new(queue.clone(), None, timeout, caches, metrics);
+        let waiting = Arc::new(waiting);
+        let kept = || {
+            let state = waiting.state();
+            (state.waits.len(), state.names.len(), state.versions.len())
+        };
+
+        let again = Arc::new(Mutex::new(BTreeSet::new()));
+        let running = tokio::spawn({
+            let (waiting, again, secrets) = (waiting.clone(), again.clone(), secrets.clone());
+            let seen = Mutex::new(BTreeSet::new());
+            let run = move |key: ObjectRef<ConfigMap>, run: RunContext| {
+                let ended = match waiting.begin(&key, run.timed_out) {
+                    Err(left) => Ok(Action::Suspend(left)),
+                    Ok(_) => {
+                        let key_run = KeyRun::new(waiting.clone(), key.clone());
+                        if seen.lock().unwrap().insert(key.name.clone()) {
+                            let ended = first_run(&waiting, &secrets, &key.name);
+                            ended.map(|action| key_run.end(action))
+                        } else {
+                            again.lock().unwrap().insert(key.name.clone());
+                            Ok(key_run.end(Action::Success))
+                        }
+                    }
+                };
+                std::future::ready(ended)
+            };
+            let workers: Workers<'static, ObjectRef<ConfigMap>, ()> = Workers::new(2);
+            AnyQueue::run(
+                &queue,
+                workers,
+                requeue::tokio::CancellationToken::new(),
+                run,
+            )
+        });
+        for way in ways {
+            queue.add(key(way)).unwrap();
+        }
+        sleep(Duration::from_secs(1)).await;
+        // All but those that asked for nothing, and those that have not written yet.
+        assert_eq!(kept().0, ways.len() - 4);
+
+        // Those that are late find a full queue.
+        let more = 4;
+        for number in 0..more {
+            queue
+                .add_after(key(&format!("delayed {number}")), timeout)
+                .unwrap();
+        }
+        record(&waiting, "is late", "is late", version("is late", "30"));
+        record(&waiting, "is late in vain", "vain", version("vain", "99"));
+        assert_eq!(kept().0, ways.len() - 2);
+        assert!(kept().1 > 0 && kept().2 > 0);
+        assert_eq!(tasks.late.len(), 2);
+        for number in 0..more {
+            queue.cancel(&key(&format!("delayed {number}")));
+        }
+        while let Ok(late) = tasks.late.try_recv() {
+            queue.add(late).unwrap();
+        }
+        for (way, found) in [("is read", Some("26")), ("is read and not there", None)] {
+            let read = Read {
+                key: key(way),
+                cache: 0,
+                name: Name::new(way, None),
+                until: Instant::now(),
+            };
+            let found = found.map(|found| (way.to_owned(), Version(found.to_owned())));
+            let mut state = waiting.state();
+            state.decide(&read, found);
+            waiting.settle(&mut state, &read.key);
+        }
+        sleep(Duration::from_secs(1)).await;
+
+        for gone in ["goes", "is read and not there"] {
+            let gone = secret(gone, "15");
+            writer.apply_watcher_event(&Event::Delete(gone.clone()));
+            waiting.see(0, &News::of(&gone, true));
+        }
+        for (name, version) in [
+            ("someone", "21"),
+            ("is no number", "x"),
+            ("asks", "26"),
+            ("asks and writes", "30"),
+        ] {
+            let secret = secret(name, version);
+            writer.apply_watcher_event(&Event::Apply(secret.clone()));
+            waiting.see(0, &News::of(&secret, false));
+        }
+        let newest = Version("30".to_owned()).number();
+        waiting.see(0, &News::Listed { newest });
+        sleep(Duration::from_secs(1)).await;
+        // Those that wait in vain.
+        assert_eq!(kept().0, 4);
+
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(kept(), (0, 0, 0));
+        assert_eq!(queue.stats().total, 0);
+        let again = again.lock().unwrap();
+        assert!(
+            again.contains("never") && again.contains("is late in vain"),
+            "{again:?}"
+        );
+        running.abort();
+    }
+}
