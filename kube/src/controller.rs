@@ -18,6 +18,7 @@ use requeue::tokio::{
     Action, CancellationToken, GroupLimits, IntoAction, Leftover, Policy, WorkQueue, Workers,
 };
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::cache::Cache;
 use crate::context::Context;
@@ -134,6 +135,8 @@ struct Watch<K: Resource> {
 
 /// How long a controller waits for its first lists: controller-runtime's `CacheSyncTimeout`.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
+/// After how long a controller looks again whether a store has been filled.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long an object waits for its own writes: as long as a watch that has failed may take to be
 /// retried.
 const OWN_WRITES_TIMEOUT: Duration = Duration::from_secs(30);
@@ -910,8 +913,13 @@ where
     C: Resource<DynamicType: Eq + Hash + Clone + Send + Sync> + Clone + Send + Sync + 'static,
 {
     let ready = async move {
-        if store.wait_until_ready().await.is_err() {
-            std::future::pending().await
+        // kube's store wakes only the last of those that wait for it, so that each looks again.
+        loop {
+            match timeout(LOOK_AGAIN, store.wait_until_ready()).await {
+                Ok(Ok(())) => return,
+                Ok(Err(_)) => std::future::pending().await,
+                Err(_) => {}
+            }
         }
     };
     ready.boxed()
