@@ -131,6 +131,8 @@ struct Watch<K: Resource> {
     changes: BoxStream<'static, Result<Changes<K>, Arc<watcher::Error>>>,
     /// The store that the watch fills, if the controller knows one.
     cache: Option<Cache>,
+    /// Whether it is a stream of events, and not only the end of a first list.
+    has_events: bool,
 }
 
 /// How long a controller waits for its first lists: controller-runtime's `CacheSyncTimeout`.
@@ -537,7 +539,7 @@ where
         let dyntype = C::DynamicType::default();
         let kind = kind_of::<C>(&dyntype);
         let mut watches = self.parts.watches.iter_mut().rev();
-        if let Some(watch) = watches.find(|watch| watch.kind == kind) {
+        if let Some(watch) = watches.find(|watch| watch.has_events && watch.kind == kind) {
             watch.cache = Some(Cache::new(&kind, dyntype, None, store));
         }
         self
@@ -648,6 +650,7 @@ where
             kind,
             changes,
             cache: None,
+            has_events: false,
         });
         self
     }
@@ -871,6 +874,7 @@ where
             kind,
             changes,
             cache,
+            has_events: true,
         });
     }
 }

@@ -113,6 +113,7 @@ where
                 kind,
                 changes,
                 cache,
+                ..
             } = watch;
             caches.push(cache);
             sources.push(changes.map(move |said| (Some(index), said)).boxed());

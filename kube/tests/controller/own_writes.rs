@@ -16,8 +16,8 @@ use kube::{Api, Client};
 use proptest::prelude::*;
 use requeue::tokio::WorkQueue;
 use requeue_kube::{
-    Action, CancellationToken, Context, Controller, Error, Keys, Leftover, Workers, finalizer,
-    record_writes, watch, with_error_policy,
+    Action, CancellationToken, Context, Controller, Error, Keys, Leftover, SharedWatch, Workers,
+    finalizer, record_writes, watch, with_error_policy,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -998,4 +998,58 @@ async fn the_store_of_a_stream_is_waited_for() {
         }
     });
     assert_eq!(runs.await, ["0 s: sees false", "3 s: sees true"]);
+}
+
+/// Two controllers of one shared watch, whose store the first to poll fills. Each waits until its
+/// own subscription has brought the write, in whichever order its builder was called.
+#[tokio::test(start_paused = true)]
+async fn the_store_of_a_shared_watch_is_waited_for() {
+    for waits_first in [true, false] {
+        let world = World::new(&["a"]);
+        let shared = SharedWatch::new(Api::<Secret>::all(world.client.clone()), all());
+        let stop = CancellationToken::new();
+        let running = ["one", "two"].map(|own| {
+            let (controller, secrets) = (maps(&world.client), shared.store());
+            let controller = if waits_first {
+                let controller = controller.waits_for(secrets.clone());
+                controller.owns_stream(shared.subscribe())
+            } else {
+                let controller = controller.owns_stream(shared.subscribe());
+                controller.waits_for(secrets.clone())
+            };
+            let controller = controller.fills(secrets.clone());
+            let inner = world.clone();
+            let run = controller.run(1, stop.clone(), move |_, run| {
+                let (world, secrets) = (inner.clone(), secrets.clone());
+                async move {
+                    let key = ObjectRef::new(own).within("default");
+                    let sees = secrets.get(&key).is_some();
+                    world.note(format!("{own} sees {sees}"));
+                    if !sees {
+                        let api = run.api();
+                        api.create(&PostParams::default(), &secret(own)).await?;
+                    }
+                    Ok::<_, kube::Error>(Action::Success)
+                }
+            });
+            tokio::spawn(run)
+        });
+        sleep(seconds(1)).await;
+        world.cluster.put("configmaps", map("a", "2"));
+        sleep(seconds(9)).await;
+        let mut runs = world.runs.take();
+        runs.sort();
+        let expected = [
+            "0 s: one sees false",
+            "0 s: two sees false",
+            "3 s: one sees true",
+            "3 s: two sees true",
+        ];
+        assert_eq!(runs, expected, "{waits_first}");
+        assert_eq!(world.cluster.lists("secrets"), 1);
+        stop.cancel();
+        for running in running {
+            assert_eq!(running.await.unwrap().unwrap().len(), 0);
+        }
+    }
 }
