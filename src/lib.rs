@@ -11,9 +11,9 @@
 pub use requeue_core::{backoff, binding, limiter, metrics, priority, storage};
 
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
-    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected,
-    RunContext, Scheduled, Stats, WaitError, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Failure, Finished, GroupLimits, GroupState,
+    Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
+    Scheduled, Stats, WaitError, Why,
 };
 #[cfg(any(feature = "std", feature = "tokio"))]
 pub use requeue_core::{Builder, Concurrency, DeadKeys, RunEvent, Workers};

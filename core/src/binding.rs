@@ -22,9 +22,9 @@ pub use crate::builder::{Bare, ClientGo, Runtime};
 pub use crate::guard::Guard;
 pub use crate::id::Index;
 pub use crate::levels::Ages;
-pub use crate::metrics::Timestamps;
 #[cfg(feature = "alloc")]
 pub use crate::metrics::reporter::Reporter;
+pub use crate::metrics::times::Timestamps;
 pub use crate::outcome::{Drain, Next, Wake};
 pub use crate::policy::{SetPolicy, Suspends};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};

@@ -713,8 +713,8 @@ macro_rules! queue_face {
         /// let _ = queue.add_rate_limited("node-9");
         ///
         /// let mut waiting = Vec::new();
-        /// for entry in queue.snapshot().take(1_000).filter(|entry| !entry.state.ready) {
-        ///     waiting.push((entry.key, entry.state.due.is_some(), entry.state.failures));
+        /// for (key, state) in queue.snapshot().take(1_000).filter(|(_, state)| !state.ready) {
+        ///     waiting.push((key, state.due.is_some(), state.failures));
         /// }
         /// assert_eq!(waiting, [("node-9", true, 1)]);
         /// ```
@@ -725,7 +725,8 @@ macro_rules! queue_face {
         #[doc = $example]
         /// let _ = queue.add("node-7");
         /// let now = queue.now();
-        /// let saved: Vec<_> = queue.snapshot().filter_map(|entry| entry.leftover(now)).collect();
+        /// let keys = queue.snapshot();
+        /// let saved: Vec<_> = keys.filter_map(|(key, state)| state.leftover(key, now)).collect();
         /// # queue.clear();
         /// // In the next process.
         /// for leftover in saved {
@@ -733,7 +734,7 @@ macro_rules! queue_face {
         /// }
         /// # assert_eq!(queue.len(), 1);
         /// ```
-        pub fn snapshot(&self) -> impl Iterator<Item = $crate::Entry<$K>>
+        pub fn snapshot(&self) -> impl Iterator<Item = ($K, $crate::KeyState)>
         where
             $K: Clone,
         {

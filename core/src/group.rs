@@ -9,8 +9,9 @@ use core::marker::PhantomData;
 use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy, WithSuspension, sealed};
+use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy, sealed};
 use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
+use crate::policy::InSlot;
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{
@@ -88,7 +89,8 @@ use crate::{
 /// use requeue_core::metrics::Metrics;
 /// use requeue_core::priority::{Grouped, Groups};
 /// use requeue_core::storage::{Fixed, Storage};
-/// use requeue_core::{Instant, Queue, Sweep};
+/// use requeue_core::binding::Sweep;
+/// use requeue_core::{Instant, Queue};
 ///
 /// fn slowest<G, L, S>(queue: &Queue<(G, u32), Groups<G>, L, S>) -> Option<G>
 /// where
@@ -169,10 +171,7 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Grouped for Groups<G, P, MAX
 impl<P: Grouped> Grouped for Aging<P> {}
 
 #[diagnostic::do_not_recommend]
-impl<P: Grouped> Grouped for WithPolicy<P> {}
-
-#[diagnostic::do_not_recommend]
-impl<P: Grouped> Grouped for WithSuspension<P> {}
+impl<P: Grouped, X: InSlot> Grouped for WithPolicy<P, X> {}
 
 /// A function that computes the group of a key.
 #[doc(hidden)]

@@ -17,7 +17,7 @@ use crate::lists::fixed::FixedLists;
 use crate::lists::growable::{GrowableLinks, GrowableLists};
 use crate::lists::leveled::LeveledLists;
 use crate::lists::{Link, Lists};
-use crate::policy::{InSlots, KeepPolicy, Suspension};
+use crate::policy::{InSlot, InSlots, KeepPolicy, Suspension};
 #[cfg(doc)]
 use crate::priority::Groups;
 
@@ -252,7 +252,7 @@ impl<P: Priorities> Priorities for Aging<P> {
 }
 
 /// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`], and debounce adds. `P` are the
-/// priority levels.
+/// priority levels, and `X` says whether keys can also be suspended: [`WithSuspension`].
 ///
 /// A queue that grows can have a policy without this type. A queue with groups has
 /// `Groups<G, WithPolicy>`.
@@ -290,17 +290,17 @@ impl<P: Priorities> Priorities for Aging<P> {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct WithPolicy<P = Plain>(P);
+pub struct WithPolicy<P = Plain, X = ()>(P, X);
 
-impl<P> sealed::Sealed for WithPolicy<P> {}
+impl<P, X> sealed::Sealed for WithPolicy<P, X> {}
 
-impl<P: Priorities> Priorities for WithPolicy<P> {
+impl<P: Priorities, X: InSlot> Priorities for WithPolicy<P, X> {
     inner! {}
 
-    type Leveled<const LEVELS: usize> = WithPolicy<P::Leveled<LEVELS>>;
-    type Aged = WithPolicy<P::Aged>;
+    type Leveled<const LEVELS: usize> = WithPolicy<P::Leveled<LEVELS>, X>;
+    type Aged = WithPolicy<P::Aged, X>;
     type Age = P::Age;
-    type FixedPolicy = InSlots;
+    type FixedPolicy = InSlots<X>;
 }
 
 /// Lets a [`Fixed`](crate::storage::Fixed) queue [suspend](crate::Session::suspend) keys, and have
@@ -334,20 +334,7 @@ impl<P: Priorities> Priorities for WithPolicy<P> {
 /// assert!(queue.at(now).resume(&17), "in the interrupt");
 /// assert_eq!(queue.at(now).try_get().unwrap().key, 17);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct WithSuspension<P = Plain>(P);
-
-impl<P> sealed::Sealed for WithSuspension<P> {}
-
-impl<P: Priorities> Priorities for WithSuspension<P> {
-    inner! {}
-
-    type Leveled<const LEVELS: usize> = WithSuspension<P::Leveled<LEVELS>>;
-    type Aged = WithSuspension<P::Aged>;
-    type Age = P::Age;
-    type FixedPolicy = InSlots<Suspension>;
-}
+pub type WithSuspension<P = Plain> = WithPolicy<P, Suspension>;
 
 /// The levels of one key. All are 0 in a queue with one level.
 ///

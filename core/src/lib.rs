@@ -70,12 +70,12 @@ pub use guard::Guard;
 pub use lists::grouped::{GroupLimits, GroupState};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Entry, Finished, KeyState, Leftover, Rejected, Scheduled, Stats,
-    WaitError, Why,
+    Added, AddedMany, Drained, Finished, KeyState, Leftover, Rejected, Scheduled, Stats, WaitError,
+    Why,
 };
 pub use policy::Policy;
 pub use producer::Producer;
-pub use queue::{Queue, Session, Sweep};
+pub use queue::{Queue, Session};
 pub use time::Instant;
 #[cfg(feature = "std")]
 pub use workers::{Concurrency, DeadKeys};

@@ -271,9 +271,11 @@ pub enum Finished {
     Ready,
     /// The key runs again after this long: earlier if it already had an earlier deadline, and never
     /// after [`Duration::MAX`]. It is at least as long as the key is [held](crate::Policy), also
-    /// if the key was added during its run. A key that is [suspended](crate::Action::Suspend) runs
-    /// earlier if it is resumed.
+    /// if the key was added during its run.
     Delayed(Duration),
+    /// The key is [suspended](crate::Action::Suspend): it runs when it is resumed, and at the
+    /// latest after this long.
+    Suspended(Duration),
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
@@ -444,6 +446,55 @@ pub struct KeyState {
     /// neither, the level of its run; else that of its deadline. 0 in a queue without
     /// [`Levels`](crate::priority::Levels).
     pub priority: u8,
+    /// When the present run of the key began. `None` if the key is not active, and if the
+    /// [metrics](crate::metrics::Metrics::Timestamps) keep no times.
+    pub active_since: Option<Instant>,
+}
+
+impl KeyState {
+    /// Returns the key as something that another queue can [restore](crate::Session::restore),
+    /// `None` if the queue keeps it only for its failures. O(1).
+    ///
+    /// A key that is ready or active is ready there, because the end of its run cannot be known. A
+    /// delay that it also has is left out.
+    ///
+    /// # Examples
+    ///
+    /// Saving what a queue has to do, without shutting it down:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::binding::Sweep;
+    /// use requeue_core::{Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
+    ///
+    /// let later = now + Duration::from_secs(20);
+    /// let mut saved = Vec::new();
+    /// let mut sweep = Sweep::new();
+    /// while queue.at(later).snapshot_some(&mut sweep, |key, state| {
+    ///     saved.extend(state.leftover(*key, later));
+    /// }) {}
+    /// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
+    /// ```
+    pub fn leftover<K>(self, key: K, now: Instant) -> Option<Leftover<K>> {
+        let left = match self.due {
+            _ if self.ready || self.active => Duration::ZERO,
+            due if due?.is_never() => Duration::MAX,
+            due => due?.saturating_since(now),
+        };
+        Some(Leftover {
+            key,
+            left,
+            failures: self.failures,
+            priority: self.priority,
+        })
+    }
 }
 
 /// Why a key does not run now: [`why`](crate::Session::why) says which answer is given when several
@@ -647,75 +698,6 @@ pub struct Stats {
     pub paused: bool,
     /// The queue was [shut down](crate::Session::shut_down).
     pub shutting_down: bool,
-}
-
-/// A key that the queue holds, as a [snapshot](crate::Session::snapshot_some) shows it.
-///
-/// # Examples
-///
-/// Saving what a queue has to do, without shutting it down:
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue, Sweep};
-///
-/// let now = Instant::EPOCH;
-/// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
-/// let _ = queue.at(now).add_after("lease-3", Duration::from_secs(60));
-///
-/// let later = now + Duration::from_secs(20);
-/// let mut saved = Vec::new();
-/// let mut save = |entry: requeue_core::Entry<&_>| saved.extend(entry.cloned().leftover(later));
-/// let mut sweep = Sweep::new();
-/// while queue.at(later).snapshot_some(&mut sweep, &mut save) {}
-/// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub struct Entry<K> {
-    /// The key.
-    pub key: K,
-    /// What the queue knows about it.
-    pub state: KeyState,
-    /// When its present run began. `None` if it is not active, and if the
-    /// [metrics](crate::metrics::Metrics::Timestamps) keep no times.
-    pub active_since: Option<Instant>,
-}
-
-impl<K> Entry<K> {
-    /// Returns the key as something that another queue can [restore](crate::Session::restore),
-    /// `None` if it is held for its failures alone. O(1).
-    ///
-    /// A key that is ready or active is ready there, because the end of its run cannot be known; a
-    /// delay that it also has is left out.
-    pub fn leftover(self, now: Instant) -> Option<Leftover<K>> {
-        let left = match self.state {
-            KeyState { ready: true, .. } | KeyState { active: true, .. } => Duration::ZERO,
-            KeyState { due, .. } if due?.is_never() => Duration::MAX,
-            KeyState { due, .. } => due?.saturating_since(now),
-        };
-        Some(Leftover {
-            key: self.key,
-            left,
-            failures: self.state.failures,
-            priority: self.state.priority,
-        })
-    }
-}
-
-impl<K: Clone> Entry<&K> {
-    /// Returns an entry with a copy of the key. [`Entry`] has an example.
-    pub fn cloned(self) -> Entry<K> {
-        Entry {
-            key: self.key.clone(),
-            state: self.state,
-            active_since: self.active_since,
-        }
-    }
 }
 
 /// One wait for the queue to drain: see [`Queue::begin_drain`], and [`Drained`] for an

@@ -1,5 +1,5 @@
 //! What a key may not do yet, though it is ready or due: it is held after a run or a failure, it
-//! waits for a token, or its adds are one burst. Owns the settings, and what is kept of each key
+//! waits for a token, or its adds are one series. Owns the settings, and what is kept of each key
 //! for them; the state machine asks. Never touches a key's phase, its deadline or its failures.
 
 use core::fmt::Debug;
@@ -355,17 +355,17 @@ pub trait Suspends: SetPolicy {}
 pub struct Kept {
     /// Until when the key may not run: a time that has passed if it may.
     pub(crate) held_until: Instant,
-    /// When the burst of debounced adds began that has set the key's deadline; never if another
+    /// When the series of debounced adds began that has set the key's deadline; never if another
     /// call has. Says nothing of a key that does not wait for a deadline, so nothing has to change
     /// it when the deadline comes or is taken back, or when the key loses its slot.
-    pub(crate) burst: Instant,
+    pub(crate) series: Instant,
 }
 
 impl Default for Kept {
     fn default() -> Self {
         Self {
             held_until: Instant::EPOCH,
-            burst: Instant::NEVER,
+            series: Instant::NEVER,
         }
     }
 }

@@ -8,7 +8,7 @@ use heapless::Vec;
 use crate::action::Action;
 use crate::group::Grouped;
 use crate::lists::grouped::GroupState;
-use crate::outcome::{AddedMany, Entry, Leftover, Rejected, Stats};
+use crate::outcome::{AddedMany, KeyState, Leftover, Rejected, Stats};
 use crate::queue::{Sweep, VISITS_MAX};
 use crate::shared::{Access, Host, Shared};
 use crate::time::Clock;
@@ -164,10 +164,12 @@ pub fn stats<H: Host>(queue: &Shared<H>) -> Stats {
 }
 
 /// Returns all keys, a page under each lock.
-pub fn snapshot<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item = Entry<H::Key>> {
+pub fn snapshot<H: Host<Key: Clone>>(
+    queue: &Shared<H>,
+) -> impl Iterator<Item = (H::Key, KeyState)> {
     pages(|sweep, page| {
         // There is room for as many as a step looks at.
-        let visit = |entry: Entry<&H::Key>| drop(page.push(entry.cloned()));
+        let visit = |key: &H::Key, state| drop(page.push((key.clone(), state)));
         queue.with(|session| session.snapshot_some(sweep, visit))
     })
 }

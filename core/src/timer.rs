@@ -114,7 +114,7 @@ pub async fn sleep_until(clock: &impl Timer, due: Instant) {
         while clock.now() < due {
             let until = Some(due).filter(|due| !due.is_never());
             clock.set_alarm(alarm.as_mut(), until);
-            if ring(alarm.as_mut(), context).is_pending() {
+            if fire(alarm.as_mut(), context).is_pending() {
                 return Poll::Pending;
             }
         }
@@ -175,7 +175,7 @@ pub async fn timeout_at<F: Future>(
 }
 
 /// Polls an alarm, if it is set, and clears it once it has rung.
-pub(crate) fn ring<A: Future<Output = ()>>(
+pub(crate) fn fire<A: Future<Output = ()>>(
     mut alarm: Pin<&mut Option<A>>,
     context: &mut Context<'_>,
 ) -> Poll<()> {

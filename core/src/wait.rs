@@ -26,7 +26,7 @@ use crate::queue::Adding;
 use crate::queue_face;
 use crate::shared::{Access, AsShared, Host, Lock, Shared};
 use crate::sleepers::Getter;
-use crate::timer::{Timer, ring};
+use crate::timer::{Timer, fire};
 use crate::wait_list::{WaitList, WaitsFor};
 use crate::work::{Ticket, Work};
 
@@ -341,7 +341,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         H::Clock: Timer,
     {
         // Polled for another reason: nothing has changed in the queue.
-        if self.renew(context.waker()) && ring(alarm.as_mut(), context).is_pending() {
+        if self.renew(context.waker()) && fire(alarm.as_mut(), context).is_pending() {
             return Poll::Pending;
         }
         loop {
@@ -352,10 +352,10 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
                     return Poll::Ready(result);
                 }
             };
-            // Only the clock decides whether a deadline has passed: the alarm may ring early.
+            // Only the clock decides whether a deadline has passed: the alarm may fire early.
             let until = until.filter(|due| !due.is_never());
             self.queue.clock().set_alarm(alarm.as_mut(), until);
-            if ring(alarm.as_mut(), context).is_pending() {
+            if fire(alarm.as_mut(), context).is_pending() {
                 return Poll::Pending;
             }
         }

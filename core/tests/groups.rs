@@ -3,11 +3,12 @@
 use core::time::Duration;
 
 use requeue_core::binding::RandomState;
+use requeue_core::binding::Sweep;
 use requeue_core::binding::{Adding, Getter, Next, Wake, Work};
 use requeue_core::limiter::{NoLimit, default_item_based};
 use requeue_core::priority::{Aging, Groups, Levels, Plain};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{AddOptions, Finished, GroupLimits, Instant, Queue, Rejected, Sweep};
+use requeue_core::{AddOptions, Finished, GroupLimits, Instant, Queue, Rejected};
 
 mod odd;
 

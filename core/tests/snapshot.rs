@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use requeue_core::binding::RandomState;
 use requeue_core::binding::Reporter;
+use requeue_core::binding::Sweep;
 use requeue_core::limiter::NoLimit;
 use requeue_core::metrics::Times;
 use requeue_core::priority::Plain;
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{Action, Instant, KeyState, Queue, Sweep};
+use requeue_core::{Action, Instant, KeyState, Queue};
 
 const KEYS: u16 = if cfg!(miri) { 40 } else { 150 };
 /// Of these keys each third is held from the first step to the last.
@@ -51,10 +52,10 @@ fn walks<S: Storage>(mut queue: Keys<S>) {
         loop {
             let now = Instant::from_nanos(u64::from(step));
             let mut visited = 0;
-            let more = queue.at(now).snapshot_some(&mut sweep, |entry| {
+            let more = queue.at(now).snapshot_some(&mut sweep, |key, state| {
                 visited += 1;
-                assert!(entry.state.ready || entry.state.due.is_some());
-                *seen.entry(*entry.key).or_default() += 1;
+                assert!(state.ready || state.due.is_some());
+                *seen.entry(*key).or_default() += 1;
             });
             assert!(visited <= 32, "{visited} in one step");
             if !more {
@@ -86,8 +87,8 @@ fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
     let mut sweep = Sweep::new();
     for left in (0..KEYS).rev().step_by(32) {
         let mut seen = 0;
-        let more = queue.at(due).snapshot_some(&mut sweep, |entry| {
-            assert_eq!((entry.state.ready, entry.state.due), (true, None));
+        let more = queue.at(due).snapshot_some(&mut sweep, |_, state| {
+            assert_eq!((state.ready, state.due), (true, None));
             seen += 1;
         });
         assert_eq!(more, left >= 32);
@@ -101,8 +102,8 @@ fn only_entry<S: Storage, M: requeue_core::metrics::Metrics>(
     now: Instant,
 ) -> (KeyState, Option<Instant>) {
     let mut entry = None;
-    let _ = queue.at(now).snapshot_some(&mut Sweep::new(), |only| {
-        entry = Some((only.state, only.active_since));
+    let _ = queue.at(now).snapshot_some(&mut Sweep::new(), |_, state| {
+        entry = Some((state, state.active_since));
     });
     entry.unwrap()
 }
@@ -118,6 +119,7 @@ fn a_run_has_a_beginning_if_the_metrics_keep_times() {
     let _ = (timed.at(at(3)).try_get(), untimed.at(at(3)).try_get());
     let (state, since) = only_entry(&mut timed, at(5));
     assert_eq!((state.active, since), (true, Some(at(3))));
+    assert_eq!(timed.at(at(5)).state(&7), Some(state));
     let (state, since) = only_entry(&mut untimed, at(5));
     assert_eq!((state.active, since), (true, None));
 

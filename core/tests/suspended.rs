@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::Sweep;
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};
 use requeue_core::priority::{Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{
-    Action, AddOptions, Added, Finished, Instant, Merge, Policy, Queue, Sweep, Why,
-};
+use requeue_core::{Action, AddOptions, Added, Finished, Instant, Merge, Policy, Queue, Why};
 
 type Boards<L = NoLimit> = Queue<u8, WithSuspension, L, Fixed<4>>;
 type Leveled = Queue<u8, WithSuspension<Levels<3>>, NoLimit, Fixed<4>>;
@@ -27,7 +26,7 @@ fn suspended<L: RateLimiter>(limiter: L) -> Boards<L> {
     let finished = queue
         .at(at(0))
         .finish(work.ticket, Action::Suspend(10 * MS));
-    assert_eq!(finished, Finished::Delayed(10 * MS));
+    assert_eq!(finished, Finished::Suspended(10 * MS));
     queue.assert_valid();
     queue
 }
@@ -84,7 +83,7 @@ fn a_timeout_makes_a_key_ready_in_any_case_and_its_run_learns_so() {
     assert!(queue.at(at(0)).suspend(&1, 5 * MS));
     assert_eq!(
         queue.at(at(1)).release(work.ticket),
-        Finished::Delayed(4 * MS)
+        Finished::Suspended(4 * MS)
     );
     assert_eq!(key(&mut queue, 4), None);
     assert!(queue.at(at(5)).try_get().unwrap().timed_out);
@@ -122,7 +121,7 @@ fn a_resume_that_precedes_the_suspension_is_not_lost() {
         // The next run begins anew.
         let work = queue.at(at(2)).try_get().unwrap();
         let finished = queue.at(at(2)).finish(work.ticket, Action::Suspend(NEVER));
-        assert_eq!(finished, Finished::Delayed(NEVER));
+        assert_eq!(finished, Finished::Suspended(NEVER));
     }
 }
 

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // It looks at 32 keys under each lock, and `take` limits how many.
     let entries = queue.snapshot().take(1000);
-    let mut keys: Vec<_> = entries.map(|entry| entry.key).collect();
+    let mut keys: Vec<_> = entries.map(|(key, _)| key).collect();
     keys.sort_unstable();
     for key in keys {
         println!("{key}: {}", queue.why(key));

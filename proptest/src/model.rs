@@ -118,6 +118,8 @@ pub struct Model {
     added: Vec<(Key, Instant)>,
     /// When work on each key began.
     started: Vec<(Key, Instant)>,
+    /// The queue knows these times.
+    keeps_times: bool,
     /// A key was queued that was queued already, which only client-go does.
     has_duplicates: bool,
     /// A key was queued while it was active, which only controller-runtime does.
@@ -183,6 +185,7 @@ impl Model {
             figures: Figures::default(),
             added: Vec::new(),
             started: Vec::new(),
+            keeps_times: true,
             has_duplicates: false,
             has_added_active: false,
             counters: Vec::new(),
@@ -194,6 +197,12 @@ impl Model {
     /// Sets the number of priority levels.
     pub fn with_levels(mut self, levels: u8) -> Self {
         self.levels = levels;
+        self
+    }
+
+    /// Sets whether the queue knows when its runs began, as one does whose metrics keep times.
+    pub fn with_times(mut self, keeps_times: bool) -> Self {
+        self.keeps_times = keeps_times;
         self
     }
 
@@ -577,7 +586,14 @@ impl Model {
             Some(entry) => entry.level,
             None => 0,
         };
+        known.active_since = self.active_since(key);
         Some(known)
+    }
+
+    /// When the run of an active key began, if the queue knows it.
+    fn active_since(&self, key: Key) -> Option<Instant> {
+        let mut started = self.started.iter().filter(|_| self.keeps_times);
+        started.find(|(other, _)| *other == key).map(|(_, at)| *at)
     }
 
     fn first_waiting(&self) -> Option<Waiting> {

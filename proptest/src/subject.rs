@@ -18,7 +18,7 @@ mod work_queue;
 use std::time::Duration;
 
 use requeue_core::binding::{Next, Wake};
-use requeue_core::{Action, Added, Entry, Instant, KeyState};
+use requeue_core::{Action, Added, Instant, KeyState};
 
 use crate::Figures;
 
@@ -259,9 +259,8 @@ pub struct Scheduled {
 }
 
 /// A snapshot, in the order of the keys.
-fn in_order(entries: impl IntoIterator<Item = Entry<Key>>) -> Vec<(Key, KeyState)> {
-    let known = |entry: Entry<Key>| (entry.key, entry.state);
-    let mut snapshot: Vec<_> = entries.into_iter().map(known).collect();
+fn in_order(entries: impl IntoIterator<Item = (Key, KeyState)>) -> Vec<(Key, KeyState)> {
+    let mut snapshot: Vec<_> = entries.into_iter().collect();
     snapshot.sort_by_key(|(key, _)| *key);
     snapshot
 }

@@ -24,9 +24,9 @@ pub use queue::{Guard, WorkQueue};
 pub use queue::{example, example_groups};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Entry, Failure, Finished, GroupLimits,
-    GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected,
-    RunContext, Scheduled, Stats, WaitError, Why,
+    Action, AddOptions, Added, AddedMany, Drained, Failure, Finished, GroupLimits, GroupState,
+    Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
+    Scheduled, Stats, WaitError, Why,
 };
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.

@@ -22,7 +22,7 @@ pub use queue::{Batch, Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
+    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Failure,
     Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy,
     Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
 };

@@ -108,8 +108,8 @@ impl QueueClock {
             return None;
         }
         let now = self.now();
-        let ring = now + due.saturating_since(now).min(WAIT_MAX);
-        self.to_tokio(ring)
+        let until = now + due.saturating_since(now).min(WAIT_MAX);
+        self.to_tokio(until)
     }
 }
 

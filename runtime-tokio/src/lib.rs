@@ -18,13 +18,12 @@ pub use queue::{Batch, Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Entry, Failure,
+    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Failure,
     Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy,
     Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
 };
 pub use tokio_util::sync::CancellationToken;
 pub use until::backoff_until;
-pub use waiting::Guards;
 pub use workers::Run;
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
@@ -32,5 +31,6 @@ pub use workers::Run;
 pub mod binding {
     pub use crate::queue::{TaskHost, Tasks};
     pub use crate::sync::Locked;
+    pub use crate::waiting::Guards;
     pub use requeue_core::binding::*;
 }

@@ -14,9 +14,10 @@ use requeue_test_tools::by_hand;
 use requeue_tokio::Rejected;
 use requeue_tokio::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_tokio::binding::AsShared;
+use requeue_tokio::binding::Guards;
 use requeue_tokio::{
-    Action, Added, Batch, CancellationToken, Drained, Finished, Guard, Guards, WaitError,
-    WorkQueue, backoff_until,
+    Action, Added, Batch, CancellationToken, Drained, Finished, Guard, WaitError, WorkQueue,
+    backoff_until,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, sleep, timeout};

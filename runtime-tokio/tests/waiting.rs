@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use requeue_test_tools::{ByHand, by_hand};
-use requeue_tokio::binding::Reporter;
 use requeue_tokio::binding::{AsShared, sleep_until};
+use requeue_tokio::binding::{Guards, Reporter};
 use requeue_tokio::limiter::NoLimit;
 use requeue_tokio::priority::Plain;
 use requeue_tokio::storage::Fixed;
 use requeue_tokio::{
-    Action, AddOptions, Added, Drained, Guards, Queue, QueueClock, Rejected, WaitError, WorkQueue,
-    Workers,
+    Action, AddOptions, Added, Drained, Queue, QueueClock, Rejected, WaitError, WorkQueue, Workers,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, timeout};

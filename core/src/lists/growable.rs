@@ -28,7 +28,7 @@ pub struct GrowableLists {
 pub(crate) type GrowableLinks = Segments<Link<u32>, 512>;
 
 impl GrowableLists {
-    /// The first ready key while the front of the ring is held.
+    /// The first ready key while the front of the ring is hidden.
     #[cold]
     fn first_held(&self) -> Option<SlotId> {
         self.removals.as_ref()?.first()

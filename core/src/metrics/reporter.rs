@@ -5,7 +5,8 @@ use core::fmt;
 use core::time::Duration;
 
 use super::running::{KeepRunning, Running};
-use super::{KeyTimes, Metrics, Times};
+use super::times::KeyTimes;
+use super::{Metrics, Times};
 use crate::Instant;
 use crate::id::SlotId;
 use crate::lists::growable::GrowableLinks;

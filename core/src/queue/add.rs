@@ -608,7 +608,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 }
 
-/// Bursts of debounced adds.
+/// Series of debounced adds.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     fn debounce(&mut self, id: SlotId, quiet: Duration, max: Duration, now: Instant) -> Added {
         if self.runs_anyway(id) {
@@ -617,12 +617,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return Added::Coalesced;
         }
         self.gate.set(Gate::DEBOUNCES, true);
-        let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.burst);
+        let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.series);
         let pending = self.deadline(id).filter(|_| !first.is_never());
         let first = if pending.is_some() { first } else { now };
         let due = self.due_of_add(id, (now + quiet).min(first + max));
         let Some(before) = pending else {
-            return self.begin_burst(id, due, now);
+            return self.begin_series(id, due, now);
         };
         self.metrics.retry();
         if !due.is_after(now) {
@@ -643,11 +643,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    fn begin_burst(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
+    fn begin_series(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
         let added = self.schedule(id, due, now, LOWEST);
-        // If the deadline is not the burst's, the burst may not move it.
+        // If the deadline is not the series', the series may not move it.
         let is_own = due.is_after(now) && matches!(added, Added::Delayed | Added::Sooner);
-        self.set_burst(id, if is_own { now } else { Instant::NEVER });
+        self.set_series(id, if is_own { now } else { Instant::NEVER });
         added
     }
 }

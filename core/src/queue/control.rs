@@ -218,7 +218,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2)], |_| {});
     /// let _work = queue.at(now).try_get();
     /// let a = queue.group("a").unwrap();
-    /// assert_eq!((a.ready, a.active, a.held), (1, 1, 2));
+    /// assert_eq!((a.ready, a.active, a.total), (1, 1, 2));
     /// assert_eq!(queue.group("b"), None);
     /// ```
     pub fn group<B, G>(&self, name: &B) -> Option<GroupState>
@@ -274,7 +274,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     ///
     /// let mut longest = None;
-    /// let mut sweep = requeue_core::Sweep::new();
+    /// let mut sweep = requeue_core::binding::Sweep::new();
     /// while queue.groups_some(&mut sweep, |name, group| {
     ///     longest = longest.max(Some((group.ready, *name)));
     /// }) {}

@@ -24,7 +24,7 @@ impl Gate {
     const HOLDS: Self = Self(1 << 1);
     /// Runs wait for tokens.
     const PACES: Self = Self(1 << 2);
-    /// A key may have a burst of debounced adds: from the first such add on.
+    /// A key may have a series of debounced adds: from the first such add on.
     pub(super) const DEBOUNCES: Self = Self(1 << 3);
     /// A key may be suspended: from the first suspension on.
     pub(super) const SUSPENDS: Self = Self(1 << 4);
@@ -312,28 +312,28 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Ends a burst of debounced adds that has set the deadline of a key, because another call asks
+    /// Ends a series of debounced adds that has set the deadline of a key, because another call asks
     /// for the same one or sets an earlier one.
     #[inline]
     pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
-            self.end_burst_at(id, due);
+            self.end_series_at(id, due);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn end_burst_at(&mut self, id: SlotId, due: Instant) {
+    fn end_series_at(&mut self, id: SlotId, due: Instant) {
         if self.deadline(id).is_none_or(|pending| due <= pending) {
-            self.set_burst(id, Instant::NEVER);
+            self.set_series(id, Instant::NEVER);
         }
     }
 
-    /// Moves the deadline of a key, and ends a burst that has set it.
+    /// Moves the deadline of a key, and ends a series that has set it.
     #[inline]
     pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
-            self.set_burst(id, Instant::NEVER);
+            self.set_series(id, Instant::NEVER);
         }
         self.set_deadline(id, due);
     }
@@ -341,7 +341,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Whether debounced adds have set the deadline of a key.
     pub(super) fn is_debounced(&self, id: SlotId) -> bool {
         let debounces = S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES);
-        debounces && !self.kept(id).burst.is_never()
+        debounces && !self.kept(id).series.is_never()
     }
 
     /// When the policy lets the next run start. A time that has passed if it may start now.
@@ -353,10 +353,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Notes when the burst began that has set a key's deadline.
-    pub(super) fn set_burst(&mut self, id: SlotId, first: Instant) {
+    /// Notes when the series began that has set a key's deadline.
+    pub(super) fn set_series(&mut self, id: SlotId, first: Instant) {
         if let Some(kept) = self.kept_mut(id) {
-            kept.burst = first;
+            kept.series = first;
         }
     }
 

@@ -500,7 +500,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
                 delay = Some(asked.max(self.hold_left(id, now)));
             }
-            delay = self.suspension_left(id, now).or(delay);
+            let suspended = self.suspension_left(id, now);
+            if let Some(left) = suspended
+                && !again
+                && !self.closed
+            {
+                return Finished::Suspended(left);
+            }
+            delay = suspended.or(delay);
             again
         } else {
             match self.end_run::<false>(ticket, action.forgets(), now) {

@@ -1,7 +1,5 @@
 //! Going through all keys in bounded steps: cancelling, expediting or showing them.
 
-use crate::outcome::Entry;
-
 use super::*;
 
 /// How far [`Session::retain_some`](crate::Session::retain_some),
@@ -82,7 +80,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue, Sweep};
+    /// use requeue_core::binding::Sweep;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -171,7 +170,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue, Sweep};
+    /// use requeue_core::binding::Sweep;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u64, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -220,7 +220,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue, Sweep};
+    /// use requeue_core::binding::Sweep;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -230,16 +231,16 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// // Interrupts are served between any two steps.
     /// let (mut ready, mut active) = (0, 0);
     /// let mut sweep = Sweep::new();
-    /// while queue.at(now).snapshot_some(&mut sweep, |entry| {
-    ///     ready += u32::from(entry.state.ready);
-    ///     active += u32::from(entry.state.active);
+    /// while queue.at(now).snapshot_some(&mut sweep, |_, state| {
+    ///     ready += u32::from(state.ready);
+    ///     active += u32::from(state.active);
     /// }) {}
     /// assert_eq!((ready, active), (15, 1));
     /// ```
-    pub fn snapshot_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(Entry<&K>)) -> bool {
+    pub fn snapshot_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(&K, KeyState)) -> bool {
         sweep.step(self.queue.slots.bound(), |id| {
-            if let Some(entry) = self.queue.entry(id, self.now) {
-                visit(entry);
+            if let Some((key, state)) = self.queue.entry(id, self.now) {
+                visit(key, state);
             }
         })
     }
@@ -284,7 +285,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         had_one
     }
 
-    fn entry(&self, id: SlotId, now: Instant) -> Option<Entry<&K>> {
+    fn entry(&self, id: SlotId, now: Instant) -> Option<(&K, KeyState)> {
         let slot = self.slots.slot(id)?;
         let mut state = self.state_of(id)?;
         if self.delays.has_passed(id, self.time_at(now)) {
@@ -300,11 +301,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 state.due = Some(due).filter(|_| !is_past);
             }
         }
-        Some(Entry {
-            key: &slot.key,
-            state,
-            active_since: self.active_since(id).filter(|_| state.active),
-        })
+        Some((&slot.key, state))
     }
 
     /// When the run of an active slot began, if the metrics keep times.

@@ -143,6 +143,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 _ if self.delays.has(id) => slot.meta.levels.get().delayed,
                 _ => LOWEST,
             },
+            active_since: self.active_since(id).filter(|_| slot.phase.is_active()),
         })
     }
 

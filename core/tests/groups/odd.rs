@@ -65,7 +65,7 @@ fn a_group_function_that_panics_changes_nothing() {
     let panics = catch_unwind(AssertUnwindSafe(|| queue.at(NOW).add((1, 13))));
     assert!(panics.is_err());
     queue.assert_valid();
-    assert_eq!(queue.group(&1).unwrap().held, 1);
+    assert_eq!(queue.group(&1).unwrap().total, 1);
     add(&mut queue, [(2, 0)]);
     assert_eq!(keys(&mut queue, NOW), [(1, 0), (2, 0)]);
 }
@@ -80,8 +80,8 @@ fn a_key_stays_in_the_group_in_which_it_came() {
     add(&mut queue, [(1, 0), (1, 1)]);
     MOVED.store(true, Ordering::Relaxed);
     add(&mut queue, [(1, 0), (1, 2)]);
-    assert_eq!(queue.group(&1).unwrap().held, 2);
-    assert_eq!(queue.group(&2).unwrap().held, 1);
+    assert_eq!(queue.group(&1).unwrap().total, 2);
+    assert_eq!(queue.group(&2).unwrap().total, 1);
 
     for key in [(1, 0), (1, 2), (1, 1)] {
         let work = take(&mut queue, NOW).unwrap();
@@ -90,7 +90,7 @@ fn a_key_stays_in_the_group_in_which_it_came() {
     }
     assert_eq!(queue.groups_len(), 0);
     add(&mut queue, [(1, 0)]);
-    assert_eq!(queue.group(&2).unwrap().held, 1, "it comes again");
+    assert_eq!(queue.group(&2).unwrap().total, 1, "it comes again");
 }
 
 #[test]

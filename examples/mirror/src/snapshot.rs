@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue::{Entry, Instant};
+use requeue::{Instant, KeyState};
 
 use crate::key::Key;
 use crate::mirror::Queue;
@@ -18,7 +18,9 @@ const LINES_MAX: usize = 20;
 pub(crate) fn lines(queue: &Queue) -> Vec<String> {
     let now = queue.now();
     let entries = queue.snapshot().take(LOOK_MAX);
-    let mut shown: Vec<_> = entries.filter_map(|entry| show(&entry, now)).collect();
+    let mut shown: Vec<_> = entries
+        .filter_map(|(key, state)| show(&key, state, now))
+        .collect();
     shown.sort();
     let rest = queue
         .stats()
@@ -34,10 +36,9 @@ pub(crate) fn lines(queue: &Queue) -> Vec<String> {
 }
 
 /// A line for a key, and its place among others. `None` if there is nothing to do for it.
-fn show(entry: &Entry<Key>, now: Instant) -> Option<((u8, Duration), String)> {
-    let Entry { key, state, .. } = entry;
+fn show(key: &Key, state: KeyState, now: Instant) -> Option<((u8, Duration), String)> {
     let (place, mut line) = if state.active {
-        let since = entry.active_since.unwrap_or(now);
+        let since = state.active_since.unwrap_or(now);
         let age = now.saturating_since(since);
         let place = (0, Duration::MAX.saturating_sub(age));
         (place, format!("active for {age:.1?}: {key}"))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requeue::{Entry, Instant};
+use requeue::{Instant, KeyState};
 use serde::Serialize;
 
 use crate::dispatch::Queue;
@@ -55,12 +55,12 @@ enum State {
 pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
     let now = queue.now();
     let mut ready = 0;
-    let keys = queue.snapshot().take(LOOK_MAX).filter(|entry| {
-        ready += usize::from(entry.state.ready);
-        !entry.state.ready || ready <= READY_MAX
+    let keys = queue.snapshot().take(LOOK_MAX).filter(|(_, state)| {
+        ready += usize::from(state.ready);
+        !state.ready || ready <= READY_MAX
     });
     let mut blocked = HashMap::new();
-    let mut keys: Vec<ShownKey> = keys.map(|entry| show(entry, now)).collect();
+    let mut keys: Vec<ShownKey> = keys.map(|(key, state)| show(key, state, now)).collect();
     for key in keys.iter_mut().filter(|key| key.state == State::Ready) {
         let blocked = blocked.entry(Arc::clone(&key.subscription));
         let is_blocked = blocked.or_insert_with_key(|name| {
@@ -80,26 +80,26 @@ pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
     Shown { held, keys }
 }
 
-fn show(entry: Entry<Key>, now: Instant) -> ShownKey {
-    let state = match &entry.state {
+fn show(key: Key, known: KeyState, now: Instant) -> ShownKey {
+    let state = match known {
         state if state.dirty => State::Dirty,
         state if state.active => State::Active,
         state if state.ready => State::Ready,
         state if state.due.is_some() => State::Delayed,
         _ => State::Failed,
     };
-    let running = entry.active_since.map(|since| now.saturating_since(since));
-    let wait = entry.state.due.map(|due| match due {
+    let running = known.active_since.map(|since| now.saturating_since(since));
+    let wait = known.due.map(|due| match due {
         Instant::NEVER => Duration::MAX,
         due => due.saturating_since(now),
     });
     ShownKey {
-        subscription: entry.key.subscription,
-        object: entry.key.object,
+        subscription: key.subscription,
+        object: key.object,
         state,
         running_ms: running.map(millis),
         due_in_ms: wait.map(millis),
-        failures: entry.state.failures,
+        failures: known.failures,
     }
 }
 

@@ -274,7 +274,7 @@ impl<P: Kind, S: Home> World<P, S> {
                 self.owe_what_waits(key);
             }
             // Even one that is due at once waits: to be handed back.
-            Finished::Delayed(delay) | Finished::Leftover(delay) => {
+            Finished::Delayed(delay) | Finished::Suspended(delay) | Finished::Leftover(delay) => {
                 self.owe_later(key, self.now + delay);
             }
             other => unreachable!("{key}: {how:?}: {other:?}"),

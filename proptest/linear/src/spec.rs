@@ -120,7 +120,7 @@ struct Compared {
 impl QueueSpec {
     /// Returns an empty queue that follows requeue's rules.
     pub fn new(setup: &Configuration) -> Self {
-        let model = Model::new(Rules::Requeue, setup, None);
+        let model = Model::new(Rules::Requeue, setup, None).with_times(false);
         Self {
             fingerprint: Box::new(Compared::of(&model, &[], &[])),
             model,

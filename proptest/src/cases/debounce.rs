@@ -115,7 +115,7 @@ pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Scr
         script.done(1);
     }
 
-    // Others that do not set this deadline leave the burst as it is.
+    // Others that do not set this deadline leave the series as it is.
     event(script, Added::Delayed);
     script.advance(50);
     script.add_after(1, 60, Added::Coalesced);

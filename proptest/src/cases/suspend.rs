@@ -21,7 +21,7 @@ pub(crate) fn a_suspended_key_runs_when_it_is_resumed(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     let finished = script.subject.finish(ticket, Action::Suspend(ms(100)));
-    assert_eq!(finished, Finished::Delayed(ms(100)));
+    assert_eq!(finished, Finished::Suspended(ms(100)));
     script.add(1, Added::Coalesced);
     script.add_after(1, 10, Added::Delayed);
     script.advance(20);
@@ -68,7 +68,7 @@ pub(crate) fn a_resume_before_the_end_of_the_run_is_not_lost(script: &mut Script
     let finished = script.subject.finish(ticket, Action::Suspend(ms(100)));
     assert_eq!(
         finished,
-        Finished::Delayed(ms(100)),
+        Finished::Suspended(ms(100)),
         "a resume is for one run"
     );
 }

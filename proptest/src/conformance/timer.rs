@@ -9,16 +9,16 @@ use std::time::Duration;
 use requeue_core::Instant;
 use requeue_core::binding::Timer;
 
-/// Holds a runtime's [`Timer`] against its contract: an alarm rings when its time has come, and
+/// Holds a runtime's [`Timer`] against its contract: an alarm fires when its time has come, and
 /// wakes the task that polled it last; also if it was set again for an earlier or a later time, if
-/// another alarm rings before it, and if its time comes before it is polled. A cleared alarm does
-/// not ring. Early rings are allowed.
+/// another alarm fires before it, and if its time comes before it is polled. A cleared alarm does
+/// not fire. Early fires are allowed.
 ///
 /// The suite drives a queue on a clock of its own, and does not exercise that of the runtime. Call
 /// this in a test, with the runtime's timer and with what moves its time.
 ///
-/// `slack` is how late an alarm may ring. Pass zero if the time is virtual. The alarms of a real
-/// timer ring a little after their time, so it needs some slack, and its `advance` sleeps. The test
+/// `slack` is how late an alarm may fire. Pass zero if the time is virtual. The alarms of a real
+/// timer fire a little after their time, so it needs some slack, and its `advance` sleeps. The test
 /// then takes about 70 times the slack.
 ///
 /// # Panics

@@ -3,7 +3,7 @@
 use requeue_core::Action;
 use requeue_core::binding::Next;
 
-use super::pair::{Asleep, Outcome, Pair, same, see_as};
+use super::pair::{Asleep, Outcome, Pair, same};
 use crate::operation::{Answer, Operate, Operation, Run, Sleeper, Ticket};
 use crate::subject::Subject;
 
@@ -25,10 +25,7 @@ impl Pair {
         if answer == Answer::Lacking {
             return Ok(None);
         }
-        let expected = match self.model.apply(&operation) {
-            Answer::Why(why) => Answer::Why(see_as(&mut *self.subject, why)),
-            expected => expected,
-        };
+        let expected = self.model.apply(&operation);
         if !answer.agrees(&expected) {
             return Err(format!("expected {expected}, got {answer}"));
         }

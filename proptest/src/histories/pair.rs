@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use requeue_core::binding::Wake;
-use requeue_core::{Instant, KeyState, Why};
+use requeue_core::{Instant, KeyState};
 
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks};
@@ -74,6 +74,7 @@ impl Pair {
             .with_levels(abilities.levels)
             .with_groups(abilities.groups)
             .with_suspensions(abilities.suspends)
+            .with_times(subject.figures().is_some())
             .with_backlog(abilities.due_keys_max);
         if let Some(cap) = setup.groups.filter(|_| abilities.groups) {
             let order = GroupOrder::LimitAll(cap);
@@ -227,7 +228,7 @@ impl Pair {
             let contains = (key, subject.contains(key));
             same("contains", contains, (key, model.contains(key)))?;
             let why = (key, subject.why(key));
-            same("why", why, (key, see_as(&mut **subject, model.why(key))))?;
+            same("why", why, (key, model.why(key)))?;
             let failures = (key, subject.failures(key));
             same("failures", failures, (key, model.failures(key)))?;
             let group = group_of(&key);
@@ -258,17 +259,6 @@ impl Pair {
             }
             None => Ok(()),
         }
-    }
-}
-
-/// What the model says, as a queue without metrics says it, which keeps no times.
-pub(super) fn see_as(subject: &mut dyn Subject, why: Why) -> Why {
-    match why {
-        Why::Running { again, .. } if subject.figures().is_none() => {
-            let since = None;
-            Why::Running { since, again }
-        }
-        why => why,
     }
 }
 

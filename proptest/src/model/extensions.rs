@@ -68,11 +68,12 @@ impl Model {
         let is_held = was_dirty && !ready;
         let delay = delay.map(|delay| delay.max(left));
         let delay = if is_held { Some(left) } else { delay };
-        let delay = self.suspension_left(key).or(delay);
-        match delay {
+        let suspended = self.suspension_left(key);
+        match suspended.or(delay) {
             _ if ready => Finished::Ready,
             None => Finished::Idle,
             Some(delay) if self.is_shutting_down => Finished::Leftover(delay),
+            Some(delay) if suspended.is_some() => Finished::Suspended(delay),
             Some(delay) => Finished::Delayed(delay),
         }
     }

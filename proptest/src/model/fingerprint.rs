@@ -134,6 +134,7 @@ impl Model {
             figures: _,
             added: _,
             started: _,
+            keeps_times: _,
             has_duplicates: _,
             has_added_active: _,
             counters: _,

@@ -10,9 +10,8 @@ impl Model {
     /// group.
     pub(super) fn reason(&self, key: Key) -> Why {
         if self.processing.contains(&key) {
-            let started = self.started.iter().find(|(started, _)| *started == key);
             return Why::Running {
-                since: started.map(|(_, at)| *at),
+                since: self.active_since(key),
                 again: self.dirty.contains(&key),
             };
         }

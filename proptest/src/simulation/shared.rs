@@ -191,7 +191,10 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         ledger.ends(key);
         match (action, finished) {
             (Action::RequeueAfter(delay) | Action::Snooze(delay), _)
-            | (Action::Retry, Finished::Delayed(delay) | Finished::Leftover(delay)) => {
+            | (
+                Action::Retry,
+                Finished::Delayed(delay) | Finished::Suspended(delay) | Finished::Leftover(delay),
+            ) => {
                 ledger.added(key, now + delay, now);
             }
             (Action::Retry, Finished::Ready) => {

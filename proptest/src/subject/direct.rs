@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Index, Next, Session, Wake};
+use requeue_core::binding::{Index, Next, Session, Sweep, Wake};
 use requeue_core::metrics::Metrics;
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{Added, Entry, Finished, GroupState, Instant, Policy, Rejected, Sweep};
+use requeue_core::{Added, Finished, GroupState, Instant, Policy, Rejected};
 
 use super::groups::Keys;
 use super::held::Held;
@@ -180,10 +180,10 @@ impl Home for Growable {
 
 /// The figures of a group, if it has keys.
 pub(super) fn figures(state: GroupState) -> Option<GroupFigures> {
-    (state.held > 0).then_some(GroupFigures {
+    (state.total > 0).then_some(GroupFigures {
         ready: state.ready,
         active: state.active,
-        held: state.held,
+        held: state.total,
         blocked: state.blocked,
         paused: state.paused,
     })
@@ -455,7 +455,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
             Operation::Snapshot => {
                 let mut entries = Vec::new();
                 let _ = self.swept(|queue, sweep| {
-                    queue.snapshot_some(sweep, |entry: Entry<&Key>| entries.push(entry.cloned()))
+                    queue.snapshot_some(sweep, |key: &Key, state| entries.push((*key, state)))
                 });
                 Answer::Snapshot(in_order(entries))
             }

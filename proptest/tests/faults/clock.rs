@@ -170,7 +170,8 @@ impl<'q, H: Host<Key = u8>> World<'q, H> {
         let key = *guard;
         match (guard.finish(action), action) {
             (Finished::Stale, _) => panic!("the run of {key} had ended before"),
-            (Finished::Delayed(delay), _) | (_, Action::Snooze(delay)) => {
+            (Finished::Delayed(delay) | Finished::Suspended(delay), _)
+            | (_, Action::Snooze(delay)) => {
                 self.owe(key, delay);
             }
             // The limiter has spoken, and the key that comes back sooner does not tell.

@@ -3,7 +3,7 @@
 //! The supervisor spawns workers, dismisses surplus ones and reports runs that are overdue. In
 //! between it sleeps, as a call that waits for the queue: so the clock of the queue is its timer,
 //! and a test that moves the clock wakes it. A run with a timeout wakes it only if it sleeps
-//! without a timer; otherwise it finds the run when its timer rings.
+//! without a timer; otherwise it finds the run when its timer fires.
 //!
 //! Locks are taken in one order: the queue's, then that of the state or of the number of workers.
 //! No code of a key or of a hook runs under the last two.

@@ -127,8 +127,8 @@ pub struct GroupState {
     pub ready: usize,
     /// How many are active.
     pub active: usize,
-    /// How many the queue holds, for whatever reason.
-    pub held: usize,
+    /// How many the queue has in any state: also delayed, and kept only for their failures.
+    pub total: usize,
     /// Whether it may not start a run at present, because of its limits or a pause. Its rate counts
     /// only while it has ready keys.
     pub blocked: bool,
@@ -259,7 +259,7 @@ impl<B: Backing> GroupedLists<B> {
         let state = GroupState {
             ready: own.ready as usize,
             active: own.active as usize,
-            held: own.members as usize,
+            total: own.members as usize,
             blocked: waits_for_token || !own.is_within(&self.limits, self.closed),
             paused: own.paused && !self.closed,
         };

@@ -229,6 +229,7 @@ fn outcome_of(finished: Finished) -> String {
         Finished::Idle => String::from("at rest"),
         Finished::Ready => String::from("ready again"),
         Finished::Delayed(delay) => format!("to run again after {delay:?}"),
+        Finished::Suspended(delay) => format!("suspended for {delay:?} at most"),
         Finished::Leftover(delay) => format!("left over, {delay:?} too early"),
         other => format!("{other:?}"),
     }
