@@ -1,8 +1,9 @@
 //! How a run ends: by guard, by batch, by what was dropped.
 
+use std::sync::Arc;
 use std::thread;
 
-use requeue_std::{Action, Finished};
+use requeue_std::{Action, Finished, Producer};
 
 use super::{Keys, SECOND, queue};
 
@@ -129,4 +130,23 @@ fn next_completes_a_guard_of_another_queue_there() {
     let guard = queue.next(other.get().unwrap(), Action::Retry).unwrap();
     assert_eq!(*guard, 1);
     assert_eq!(other.failures(&9), 1);
+}
+
+#[test]
+fn handles_and_producers_that_are_dropped_close_nothing() {
+    let (queue, _) = queue();
+    let other = queue.clone();
+    let producer: Arc<dyn Producer<u32> + Send + Sync> = Arc::new(queue.clone());
+    thread::spawn(move || {
+        producer.add(1).unwrap();
+        other.add(2).unwrap();
+    })
+    .join()
+    .unwrap();
+    assert!(!queue.is_shutting_down());
+    assert_eq!(
+        [1, 2].map(|_| queue.get().unwrap().release()),
+        [Finished::Idle; 2]
+    );
+    assert!(queue.is_settled());
 }
