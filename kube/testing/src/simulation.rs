@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -339,7 +340,8 @@ impl Simulation {
             }
             if Instant::now() >= ends {
                 let restless = || {
-                    let message = format!("{} changes in the last {PATIENCE:?}", changes);
+                    let message =
+                        format!("{changes} changes, the last one less than {QUIET:?} ago");
                     (COMES_TO_REST.to_owned(), message)
                 };
                 return Err(broken.unwrap_or_else(restless));
@@ -517,7 +519,9 @@ impl Record {
             self.happened().changes += 1;
         }
         for (name, holds) in &self.always {
-            if let Err(message) = holds(cluster, request) {
+            // It runs in the task of the request, where a panic would go unseen.
+            let outcome = catch_unwind(AssertUnwindSafe(|| holds(cluster, request)));
+            if let Err(message) = outcome.unwrap_or_else(|_| Err("it panicked".to_owned())) {
                 self.fail(name, message);
             }
         }

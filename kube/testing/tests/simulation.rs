@@ -189,6 +189,17 @@ fn a_create_that_trusts_an_old_list_is_found_and_told_as_a_short_story() {
 }
 
 #[test]
+fn a_property_that_panics_is_broken() {
+    let failure = failure(
+        simulation(Bug::None)
+            .always("it asserts", |_, _| panic!("no"))
+            .faults(Faults::none())
+            .seeds(0..1),
+    );
+    assert_eq!(failure.property, "it asserts");
+}
+
+#[test]
 fn the_same_effect_twice_for_one_cause_is_found() {
     let failure = failure(simulation(Bug::CreatesTwice).once(
         "a secret per config map",
