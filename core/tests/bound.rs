@@ -1,9 +1,11 @@
-//! Growable queues: a limit on their keys, chosen at run time, and their end in the middle of growth.
+//! Growable queues: a limit on their keys, chosen at run time, their end in the middle of growth, and
+//! what they keep after a peak.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::*;
-use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};
+use requeue_core::limiter::{Exponential, NoLimit, RateLimiter, default_item_based};
 use requeue_core::priority::{Levels, Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
 use requeue_core::{Action, AddOptions, Added, Finished, Instant, Queue, Rejected};
@@ -209,4 +211,22 @@ fn a_queue_that_ends_while_its_index_is_split_hands_every_key_back_once() {
         assert!(!queue.contains(&key));
     }
     assert_eq!(queue.stats().total, 0);
+}
+
+/// Of its peak a growable queue keeps its own memory, and nothing that a key owns.
+#[test]
+fn a_key_that_has_left_owns_nothing() {
+    let mut queue = Queue::growable(default_item_based());
+    let keys: Vec<Rc<u16>> = (0..1000).map(Rc::new).collect();
+    for key in &keys {
+        queue.at(Instant::EPOCH).add(Rc::clone(key)).unwrap();
+    }
+    while let Some(work) = queue.at(Instant::EPOCH).try_get() {
+        queue
+            .at(Instant::EPOCH)
+            .finish(work.ticket, Action::Success);
+    }
+    assert_eq!(queue.stats().total, 0);
+    assert!(keys.iter().all(|key| Rc::strong_count(key) == 1));
+    queue.assert_valid();
 }

@@ -1,7 +1,6 @@
 //! How keys get in, through a handle that hides the queue, and how they are looked up by a borrowed
 //! form.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use crate::common::clock::Hand;
@@ -10,7 +9,7 @@ use requeue_core::binding::*;
 use requeue_core::limiter::{DefaultItemBased, KeyedLimiter, default_item_based};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, AddOptions, Added, Finished, Instant, Merge, Producer, Rejected};
+use requeue_core::{AddOptions, Added, Finished, Instant, Merge, Producer, Rejected};
 
 struct Names;
 
@@ -106,22 +105,4 @@ fn a_keyed_limiter_looks_keys_up_by_str() {
         (1, 0)
     );
     assert_eq!((limiter.forget("peer-1"), limiter.forget("peer-1")), (1, 0));
-}
-
-/// Of its peak a growable queue keeps its own memory, and nothing that a key owns.
-#[test]
-fn a_key_that_has_left_owns_nothing() {
-    let mut queue = Queue::growable(default_item_based());
-    let keys: Vec<Rc<u16>> = (0..1000).map(Rc::new).collect();
-    for key in &keys {
-        queue.at(Instant::EPOCH).add(Rc::clone(key)).unwrap();
-    }
-    while let Some(work) = queue.at(Instant::EPOCH).try_get() {
-        queue
-            .at(Instant::EPOCH)
-            .finish(work.ticket, Action::Success);
-    }
-    assert_eq!(queue.stats().total, 0);
-    assert!(keys.iter().all(|key| Rc::strong_count(key) == 1));
-    queue.assert_valid();
 }
