@@ -2,8 +2,8 @@
 //!
 //! A key waits suspended in the queue. A run suspends its key at its first write, so that it may
 //! panic or be stopped. Everything noted here belongs to a key whose run is under way, that is
-//! suspended with a timeout, or that has no room in the queue yet, and is forgotten when its next run
-//! begins.
+//! suspended with a timeout, or that has no room in the queue yet. It is forgotten when the key's next
+//! run begins, or soon after the key has left the queue without one.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, btree_map};
@@ -69,6 +69,8 @@ struct Wait {
     is_running: bool,
     /// Whether the key was suspended since its run began.
     is_suspended: bool,
+    /// Whether the key waits for room in the queue.
+    is_late: bool,
     since: Instant,
     /// Writes that a store does not show yet, in their order.
     writes: Vec<Pending>,
@@ -283,6 +285,20 @@ where
         self.queue.resume(key);
     }
 
+    /// Forgets keys that have left the queue without another run, such as those that were cancelled.
+    /// O(n) for n keys that wait.
+    pub(crate) fn sweep(&self) {
+        let mut state = self.state();
+        let is_gone = |key: &ObjectRef<K>, wait: &Wait| {
+            !wait.is_running && !wait.is_late && !self.queue.holds(key)
+        };
+        let gone = state.waits.iter().filter(|(key, wait)| is_gone(key, wait));
+        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
+        for key in gone {
+            state.forget(&key);
+        }
+    }
+
     fn read(&self, key: &ObjectRef<K>, cache: usize, name: &Name, until: Instant) {
         // Nobody reads once the controller has ended.
         let _ = self.reads.send(Read {
@@ -378,7 +394,10 @@ where
             let waits = match self.queue.add(key.clone(), LISTED) {
                 Ok(()) => self.queue.suspend(key, left),
                 // What it waits for is kept: a run that begins too early finds it.
-                Err(Rejected::Full(key)) => self.late.send(key).is_ok(),
+                Err(Rejected::Full(key)) => {
+                    wait.is_late = true;
+                    self.late.send(key).is_ok()
+                }
                 // Nothing runs any more.
                 Err(_) => false,
             };
@@ -621,6 +640,7 @@ impl Wait {
         Self {
             is_running,
             is_suspended: false,
+            is_late: false,
             since: now,
             writes: Vec::new(),
             writes_until: now,

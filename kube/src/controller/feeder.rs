@@ -53,6 +53,7 @@ where
     tasks: Tasks<K>,
     resync: Option<(Duration, Instant)>,
     reports: Option<Instant>,
+    sweep: Instant,
 }
 
 /// What a source said. Streams of requests have no number.
@@ -86,6 +87,8 @@ struct Progress {
 
 /// How often client-go reports the ages of what is running.
 const REPORT_PERIOD: Duration = Duration::from_millis(500);
+/// How often keys are forgotten that have left the queue while they waited.
+const SWEEP_PERIOD: Duration = Duration::from_secs(60);
 /// By how much the time between two resyncs varies.
 const RESYNC_JITTER: f64 = 0.1;
 
@@ -156,6 +159,7 @@ where
                 .resync
                 .map(|every| (every, later(now, jittered(every)))),
             reports: reports.then_some(now),
+            sweep: later(now, SWEEP_PERIOD),
         }
     }
 
@@ -315,15 +319,18 @@ where
     fn next_tick(&self) -> Instant {
         let sync = (!self.synced.is_cancelled()).then(|| later(self.began, self.sync_timeout));
         let resync = self.resync.map(|(_, at)| at);
-        let ticks = [sync, resync, self.reports];
-        let never = later(Instant::now(), Duration::MAX);
-        ticks.into_iter().flatten().min().unwrap_or(never)
+        let ticks = [sync, resync, self.reports].into_iter().flatten();
+        ticks.fold(self.sweep, Instant::min)
     }
 
     fn tick(&mut self, now: Instant) -> Option<Error> {
         if let Some(at) = self.reports.filter(|&at| at <= now) {
             self.queue.report_running();
             self.reports = Some(later(at.max(now), REPORT_PERIOD));
+        }
+        if self.sweep <= now {
+            self.waiting.sweep();
+            self.sweep = later(now, SWEEP_PERIOD);
         }
         if let Some((every, _)) = self.resync.filter(|&(_, at)| at <= now) {
             self.resync = Some((every, later(now, jittered(every))));

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -748,6 +748,35 @@ async fn a_run_waits_for_objects() {
         }
         assert_eq!(runs, expected, "{what}");
     }
+}
+
+/// A program may take a key out of its own queue while the key waits. What it waited for goes too.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_for_a_key_that_is_cancelled_while_it_waits() {
+    let world = World::new(&["a"]);
+    let (controller, secrets) = world.controller(all());
+    let queue: Keys<ConfigMap> = WorkQueue::builder().levels::<2>().build();
+    let (stop, kept) = (CancellationToken::new(), Arc::new(Mutex::new(Weak::new())));
+    let predicate = Arc::clone(&kept);
+    let run = controller
+        .queue(queue.clone())
+        .run(1, stop.clone(), move |_, run| {
+            let held = Arc::new(());
+            *predicate.lock().unwrap() = Arc::downgrade(&held);
+            let never = ObjectRef::new("never").within("default");
+            let wait = run.wait_for(&secrets, never, move |_| Arc::strong_count(&held) == 0);
+            let ended = wait.at_most(Duration::MAX).map_err(kube::Error::from);
+            std::future::ready(ended)
+        });
+    let running = tokio::spawn(run);
+    sleep(seconds(120)).await;
+    assert!(kept.lock().unwrap().upgrade().is_some(), "it waits");
+    let key = ObjectRef::new("a").within("default");
+    assert!(queue.cancel(&key).is_some());
+    sleep(seconds(61)).await;
+    assert!(kept.lock().unwrap().upgrade().is_none(), "it is kept");
+    stop.cancel();
+    running.await.unwrap().unwrap();
 }
 
 /// What happens while watches are up to five seconds late.
