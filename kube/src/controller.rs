@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use crate::metrics;
 use crate::owners::owners_of;
 use crate::reasons::{Cause, Reason};
 use crate::tracker::{Changes, KeysOf, Tracker};
+use crate::wakers::StoreWaiter;
 use crate::writes::Path;
 
 mod feeder;
@@ -137,8 +139,9 @@ struct Watch<K: Resource> {
 
 /// How long a controller waits for its first lists: controller-runtime's `CacheSyncTimeout`.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
-/// After how long a controller looks again whether a store has been filled.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// After how long a controller looks again whether a store has been filled: if the program waits
+/// for the store too, kube's store may wake only the program.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long an object waits for its own writes: as long as a watch that has failed may take to be
 /// retried.
 const OWN_WRITES_TIMEOUT: Duration = Duration::from_secs(30);
@@ -917,9 +920,10 @@ where
     C: Resource<DynamicType: Eq + Hash + Clone + Send + Sync> + Clone + Send + Sync + 'static,
 {
     let ready = async move {
-        // kube's store wakes only the last of those that wait for it, so that each looks again.
+        let waiter = StoreWaiter::new();
         loop {
-            match timeout(LOOK_AGAIN, store.wait_until_ready()).await {
+            let filled = pin!(store.wait_until_ready());
+            match timeout(LOOK_AGAIN, waiter.poll(filled)).await {
                 Ok(Ok(())) => return,
                 Ok(Err(_)) => std::future::pending().await,
                 Err(_) => {}

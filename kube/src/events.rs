@@ -14,7 +14,7 @@ use kube::runtime::{Predicate, WatchStreamExt};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
-use crate::shared::SharedEvent;
+use crate::shared::{Change, SharedEvent};
 use crate::tracker::{Changes, Tracker};
 
 /// Watches a kind, with kube-runtime's backoff: the watch of
@@ -153,16 +153,16 @@ impl<C: Resource> Observe<C> for Result<SharedEvent<C>, Arc<watcher::Error>> {
         tracker: &mut Tracker<C, K>,
         judge: Option<Judge<'_, C>>,
     ) -> Result<Changes<K>, Arc<watcher::Error>> {
-        Ok(match self? {
-            SharedEvent::Listed(objects) => {
+        Ok(match self?.0 {
+            Change::Listed(objects) => {
                 let _ = tracker.begin_list();
                 for object in objects.iter() {
                     let _ = tracker.listed(object, judge);
                 }
                 tracker.end_list()
             }
-            SharedEvent::Applied(object) => tracker.applied(&object, judge),
-            SharedEvent::Deleted(object) => tracker.deleted(&object),
+            Change::Applied(object) => tracker.applied(&object, judge),
+            Change::Deleted(object) => tracker.deleted(&object),
         })
     }
 }

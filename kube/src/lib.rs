@@ -24,6 +24,7 @@ mod signal;
 mod tracker;
 mod wait_for;
 mod waiting;
+mod wakers;
 mod writes;
 
 pub use context::Context;

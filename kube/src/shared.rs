@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -16,6 +16,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::events::watch;
+use crate::wakers::Wakers;
 
 /// A watch and a store of one kind, for all controllers of a process that need it: the API server
 /// is asked once, and each object is in memory once. Clones share the watch.
@@ -69,18 +70,18 @@ where
     id: u64,
 }
 
-/// What a [`Subscription`] brings.
-pub enum SharedEvent<C> {
-    #[doc(hidden)]
+/// An item of a [`Subscription`], for a [`Controller`](crate::Controller).
+pub struct SharedEvent<C>(pub(crate) Change<C>);
+
+pub(crate) enum Change<C> {
     Listed(Arc<[Arc<C>]>),
-    #[doc(hidden)]
     Applied(Arc<C>),
-    #[doc(hidden)]
     Deleted(Arc<C>),
 }
 
 struct Hub<C> {
     state: Mutex<State<C>>,
+    /// The tasks of all readers.
     wakers: Arc<Wakers>,
 }
 
@@ -101,11 +102,6 @@ struct Reader<C> {
 }
 
 type News<C> = Result<SharedEvent<C>, Arc<watcher::Error>>;
-
-/// The tasks of all readers. Any of them may have been the last to poll the watch, so each of its
-/// wakes is for all.
-#[derive(Default)]
-struct Wakers(Mutex<Vec<(u64, Waker)>>);
 
 /// How many changes a reader keeps that is not polled.
 const KEPT: usize = 4096;
@@ -193,8 +189,8 @@ impl<C: Clone> State<C> {
                 }
                 return;
             }
-            Ok(Event::Apply(object)) => Ok(SharedEvent::Applied(Arc::new(object))),
-            Ok(Event::Delete(object)) => Ok(SharedEvent::Deleted(Arc::new(object))),
+            Ok(Event::Apply(object)) => Ok(SharedEvent(Change::Applied(Arc::new(object)))),
+            Ok(Event::Delete(object)) => Ok(SharedEvent(Change::Deleted(Arc::new(object)))),
             Err(error) => Err(Arc::new(error)),
         };
         for reader in &mut self.readers {
@@ -234,7 +230,7 @@ where
             }
             if !reader.has_listed && is_synced {
                 reader.has_listed = true;
-                break Poll::Ready(Some(Ok(SharedEvent::Listed(self.list()))));
+                break Poll::Ready(Some(Ok(SharedEvent(Change::Listed(self.list())))));
             }
             if has_ended {
                 break Poll::Ready(None);
@@ -275,51 +271,6 @@ impl<C: Resource<DynamicType: Eq + Hash>> Drop for Subscription<C> {
     }
 }
 
-impl Wakers {
-    fn register(&self, id: u64, waker: &Waker) {
-        // Cloned and dropped outside of the lock, because a waker is foreign code.
-        let own = waker.clone();
-        let stale = {
-            let mut wakers = self.lock();
-            let stale = wakers.iter_mut().find(|(other, _)| *other == id);
-            match stale {
-                Some((_, stale)) => Some(std::mem::replace(stale, own)),
-                None => {
-                    wakers.push((id, own));
-                    None
-                }
-            }
-        };
-        drop(stale);
-    }
-
-    fn remove(&self, id: u64) -> Option<(u64, Waker)> {
-        let mut wakers = self.lock();
-        let index = wakers.iter().position(|(other, _)| *other == id)?;
-        Some(wakers.swap_remove(index))
-    }
-
-    fn wake_others(&self, id: u64) {
-        let wakers = self.lock().clone();
-        for (other, waker) in wakers {
-            if other != id {
-                waker.wake();
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Waker)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Wake for Wakers {
-    fn wake(self: Arc<Self>) {
-        let wakers = self.lock().clone();
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
-    }
-}
-
 impl<C: Resource<DynamicType: Eq + Hash>> Clone for SharedWatch<C> {
     fn clone(&self) -> Self {
         Self {
@@ -331,11 +282,11 @@ impl<C: Resource<DynamicType: Eq + Hash>> Clone for SharedWatch<C> {
 
 impl<C> Clone for SharedEvent<C> {
     fn clone(&self) -> Self {
-        match self {
-            Self::Listed(objects) => Self::Listed(Arc::clone(objects)),
-            Self::Applied(object) => Self::Applied(Arc::clone(object)),
-            Self::Deleted(object) => Self::Deleted(Arc::clone(object)),
-        }
+        Self(match &self.0 {
+            Change::Listed(objects) => Change::Listed(Arc::clone(objects)),
+            Change::Applied(object) => Change::Applied(Arc::clone(object)),
+            Change::Deleted(object) => Change::Deleted(Arc::clone(object)),
+        })
     }
 }
 

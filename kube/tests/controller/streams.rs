@@ -83,6 +83,22 @@ async fn workers_wait_for_the_store_of_a_stream_of_objects_and_for_those_that_ar
     fill.abort();
 }
 
+/// kube's store wakes only the last that waits for it.
+#[tokio::test(start_paused = true)]
+async fn all_controllers_that_wait_for_a_store_begin_when_it_is_filled() {
+    let (_, client) = with_maps(&["a"]);
+    let (secrets, mut writer) = reflector::store::<Secret>();
+    let waiting = [(); 3].map(|()| Noting::start(maps(&client).waits_for(secrets.clone())));
+    sleep(Duration::from_millis(10_050)).await;
+    writer.apply_watcher_event(&watcher::Event::Init);
+    writer.apply_watcher_event(&watcher::Event::InitDone);
+    sleep(Duration::from_millis(1)).await;
+    for noting in waiting {
+        assert_eq!(noting.take(), ["a=1"]);
+        noting.stop().await;
+    }
+}
+
 /// A part that is deleted runs its owner, as with `owns`, and one that moves runs both.
 #[tokio::test(start_paused = true)]
 async fn a_shared_watch_is_listed_once_and_reaches_every_controller() {
