@@ -101,5 +101,15 @@ fn resources(kind: &Kind) -> Vec<Value> {
             &["get", "patch", "update"],
         ));
     }
+    if kind.scale.is_some() {
+        let mut scale = entry(
+            format!("{}/scale", kind.plural),
+            &["get", "patch", "update"],
+        );
+        scale["kind"] = json!("Scale");
+        scale["group"] = json!("autoscaling");
+        scale["version"] = json!("v1");
+        resources.push(scale);
+    }
     resources
 }

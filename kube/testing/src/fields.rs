@@ -20,11 +20,11 @@ type FieldSet = BTreeSet<FieldPath>;
 
 /// Who writes, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Manager<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) api_version: &'a str,
-    pub(crate) subresource: Option<&'a str>,
-    pub(crate) time: &'a str,
+pub(crate) struct Manager {
+    pub(crate) name: String,
+    pub(crate) api_version: String,
+    pub(crate) subresource: Option<String>,
+    pub(crate) time: String,
 }
 
 /// An entry of `metadata.managedFields`.
@@ -39,10 +39,10 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_of(&self, manager: &Manager<'_>, operation: &str) -> bool {
+    fn is_of(&self, manager: &Manager, operation: &str) -> bool {
         self.manager == manager.name
             && self.operation == operation
-            && self.subresource.as_deref() == manager.subresource
+            && self.subresource == manager.subresource
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn apply(
     schema: &Schema,
     live: &Value,
     wanted: &Value,
-    manager: &Manager<'_>,
+    manager: &Manager,
     forces: bool,
 ) -> Result<Value, Refusal> {
     let mut wanted = wanted.clone();
@@ -114,10 +114,10 @@ pub(crate) fn apply(
     }
     if !new.is_empty() {
         entries.push(Entry {
-            manager: manager.name.to_owned(),
+            manager: manager.name.clone(),
             operation: String::from("Apply"),
-            subresource: manager.subresource.map(str::to_owned),
-            api_version: manager.api_version.to_owned(),
+            subresource: manager.subresource.clone(),
+            api_version: manager.api_version.clone(),
             time: json!(manager.time),
             fields: new,
         });
@@ -127,7 +127,7 @@ pub(crate) fn apply(
 }
 
 /// Notes in `new` which fields a write that is no apply has taken over, from all managers of `old`.
-pub(crate) fn note_update(schema: &Schema, old: &Value, new: &mut Value, manager: &Manager<'_>) {
+pub(crate) fn note_update(schema: &Schema, old: &Value, new: &mut Value, manager: &Manager) {
     let before = fields_of(schema, &stripped(old));
     let after = fields_of(schema, &stripped(new));
     let mut entries = entries_of(old);
@@ -152,10 +152,10 @@ pub(crate) fn note_update(schema: &Schema, old: &Value, new: &mut Value, manager
                 entry.time = json!(manager.time);
             }
             None => entries.push(Entry {
-                manager: manager.name.to_owned(),
+                manager: manager.name.clone(),
                 operation: String::from("Update"),
-                subresource: manager.subresource.map(str::to_owned),
-                api_version: manager.api_version.to_owned(),
+                subresource: manager.subresource.clone(),
+                api_version: manager.api_version.clone(),
                 time: json!(manager.time),
                 fields: changed,
             }),
@@ -456,12 +456,12 @@ fn fields_from_v1(root: &Value) -> FieldSet {
 mod tests {
     use super::*;
 
-    fn manager(name: &str) -> Manager<'_> {
+    fn manager(name: &str) -> Manager {
         Manager {
-            name,
-            api_version: "apps/v1",
+            name: name.to_owned(),
+            api_version: "apps/v1".to_owned(),
             subresource: None,
-            time: "2026-01-01T00:00:00Z",
+            time: "2026-01-01T00:00:00Z".to_owned(),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::Refusal;
 
@@ -19,6 +19,8 @@ pub(crate) struct Kind {
     pub(crate) has_status: bool,
     /// Whether `metadata.generation` counts changes of what is wanted.
     pub(crate) has_generation: bool,
+    /// Where its replicas are, if it has the subresource `scale`.
+    pub(crate) scale: Option<Scale>,
     pub(crate) schema: Schema,
 }
 
@@ -35,6 +37,87 @@ impl Kind {
             format!("{}/{}", self.group, self.version)
         }
     }
+}
+
+/// Where the replicas of a kind are, as JSON pointers.
+#[derive(Clone, Debug)]
+pub(crate) struct Scale {
+    wanted: String,
+    observed: String,
+    selector: Option<String>,
+}
+
+impl Scale {
+    /// An object as an `autoscaling/v1` scale.
+    pub(crate) fn show(&self, object: &Value) -> Value {
+        let number = |at: &str| object.pointer(at).and_then(Value::as_i64).unwrap_or(0);
+        let meta = &object["metadata"];
+        let mut scale = json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {},
+            "status": {"replicas": number(&self.observed)},
+        });
+        for name in [
+            "name",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+        ] {
+            if let Some(value) = meta.get(name) {
+                scale["metadata"][name] = value.clone();
+            }
+        }
+        let wanted = number(&self.wanted);
+        if wanted != 0 {
+            scale["spec"]["replicas"] = json!(wanted);
+        }
+        let selector = self.selector.as_ref().and_then(|at| object.pointer(at));
+        match selector {
+            Some(Value::String(text)) if !text.is_empty() => {
+                scale["status"]["selector"] = json!(text);
+            }
+            Some(selector @ Value::Object(_)) => {
+                scale["status"]["selector"] = json!(selector_text(selector));
+            }
+            _ => {}
+        }
+        scale
+    }
+
+    /// Sets how many replicas are wanted.
+    pub(crate) fn set(&self, object: &mut Value, replicas: i64) {
+        let mut place = object;
+        for name in self.wanted.split('/').skip(1) {
+            if !place.is_object() {
+                *place = json!({});
+            }
+            place = &mut place[name];
+        }
+        *place = json!(replicas);
+    }
+}
+
+/// A label selector as the query of a list has it.
+fn selector_text(selector: &Value) -> String {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let labels = labels.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or("")));
+    let all = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let all = all.map(|one| {
+        let key = one["key"].as_str().unwrap_or_default();
+        let values = one["values"].as_array().into_iter().flatten();
+        let values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        let values = values.join(",");
+        match one["operator"].as_str() {
+            Some("In") => format!("{key} in ({values})"),
+            Some("NotIn") => format!("{key} notin ({values})"),
+            Some("DoesNotExist") => format!("!{key}"),
+            _ => key.to_owned(),
+        }
+    });
+    labels.chain(all).collect::<Vec<_>>().join(",")
 }
 
 pub(crate) fn resource_name(plural: &str, group: &str) -> String {
@@ -213,6 +296,11 @@ impl Kinds {
                     is_namespaced: flags.contains('n'),
                     has_status: flags.contains('s'),
                     has_generation: flags.contains('g'),
+                    scale: flags.contains('r').then(|| Scale {
+                        wanted: String::from("/spec/replicas"),
+                        observed: String::from("/status/replicas"),
+                        selector: Some(String::from("/spec/selector")),
+                    }),
                     schema: Schema::BuiltIn,
                 };
                 ((kind.resource(), kind.version.clone()), kind)
@@ -246,6 +334,13 @@ impl Kinds {
             if schema.is_object() {
                 schema["x-requeue-root"] = Value::Bool(true);
             }
+            let scale = &version["subresources"]["scale"];
+            // `.spec.replicas`, a path without indexes.
+            let pointer = |name| {
+                scale[name]
+                    .as_str()
+                    .map(|path: &str| path.replace('.', "/"))
+            };
             let kind = Kind {
                 group: text(&spec["group"]),
                 version: text(&version["name"]),
@@ -254,6 +349,11 @@ impl Kinds {
                 is_namespaced: spec["scope"] == "Namespaced",
                 has_status: version["subresources"]["status"].is_object(),
                 has_generation: true,
+                scale: scale.is_object().then(|| Scale {
+                    wanted: pointer("specReplicasPath").unwrap_or_default(),
+                    observed: pointer("statusReplicasPath").unwrap_or_default(),
+                    selector: pointer("labelSelectorPath"),
+                }),
                 schema: Schema::Custom(schema),
             };
             self.0.insert((kind.resource(), kind.version.clone()), kind);
@@ -262,7 +362,8 @@ impl Kinds {
     }
 }
 
-/// Group and version, plural, kind; `n` namespaced, `s` a status subresource, `g` a generation.
+/// Group and version, plural, kind; `n` namespaced, `s` a status subresource, `g` a generation, `r`
+/// replicas that are scaled.
 const BUILT_IN: [(&str, &str, &str, &str); 38] = [
     ("v1", "configmaps", "ConfigMap", "n"),
     ("v1", "endpoints", "Endpoints", "n"),
@@ -282,7 +383,7 @@ const BUILT_IN: [(&str, &str, &str, &str); 38] = [
         "v1",
         "replicationcontrollers",
         "ReplicationController",
-        "nsg",
+        "nsgr",
     ),
     ("v1", "resourcequotas", "ResourceQuota", "ns"),
     ("v1", "secrets", "Secret", "n"),
@@ -290,9 +391,9 @@ const BUILT_IN: [(&str, &str, &str, &str); 38] = [
     ("v1", "services", "Service", "ns"),
     ("apps/v1", "controllerrevisions", "ControllerRevision", "n"),
     ("apps/v1", "daemonsets", "DaemonSet", "nsg"),
-    ("apps/v1", "deployments", "Deployment", "nsg"),
-    ("apps/v1", "replicasets", "ReplicaSet", "nsg"),
-    ("apps/v1", "statefulsets", "StatefulSet", "nsg"),
+    ("apps/v1", "deployments", "Deployment", "nsgr"),
+    ("apps/v1", "replicasets", "ReplicaSet", "nsgr"),
+    ("apps/v1", "statefulsets", "StatefulSet", "nsgr"),
     (
         "autoscaling/v2",
         "horizontalpodautoscalers",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Refusal};
 use crate::fields::{self, Manager};
-use crate::kinds::{Kind, ListType, Place, Schema};
+use crate::kinds::{Kind, ListType, Place, Scale, Schema};
 use crate::request::{Asked, Verb};
 use crate::schema::admit;
 use crate::selector::Selector;
@@ -20,18 +20,17 @@ use crate::store::{Deletion, Key, Store};
 /// As the real server's, and [`Refusal::unsupported`] for what this one does not do.
 pub(crate) fn carry_out(store: &mut Store, asked: &Asked, body: &[u8]) -> Answer {
     let kind = kind_of(store, asked)?;
-    if let Some(name) = asked
-        .subresource
-        .as_deref()
-        .filter(|name| *name != "status")
-    {
-        let line = &asked.line;
-        return Err(Refusal::unsupported(&format!(
-            "{line} (subresource `{name}`)"
-        )));
-    }
-    if asked.subresource.is_some() && !kind.has_status {
-        return Err(no_resource(asked));
+    match asked.subresource.as_deref() {
+        None => {}
+        Some("status") if kind.has_status => {}
+        Some("scale") if kind.scale.is_some() => {}
+        Some("status" | "scale") => return Err(no_resource(asked)),
+        Some(name) => {
+            let line = &asked.line;
+            return Err(Refusal::unsupported(&format!(
+                "{line} (subresource `{name}`)"
+            )));
+        }
     }
     // A dry run is carried out on a copy.
     let mut copy;
@@ -43,6 +42,9 @@ pub(crate) fn carry_out(store: &mut Store, asked: &Asked, body: &[u8]) -> Answer
     } else {
         store
     };
+    if let (Some("scale"), Some(paths)) = (asked.subresource.as_deref(), &kind.scale) {
+        return scale(store, asked, &kind, paths, body);
+    }
     match asked.verb {
         Verb::Get => {
             let key = key_of(asked, &kind)?;
@@ -340,16 +342,19 @@ fn finish(
         admit(schema, object)?;
     }
     if !asked.applies() {
-        let (name, api_version, time) = (asked.manager(), kind.api_version(), store.time());
-        let manager = Manager {
-            name: &name,
-            api_version: &api_version,
-            subresource: asked.subresource.as_deref(),
-            time: &time,
-        };
+        let manager = manager(store, asked, kind);
         fields::note_update(&kind.schema, old, object, &manager);
     }
     Ok(())
+}
+
+fn manager(store: &Store, asked: &Asked, kind: &Kind) -> Manager {
+    Manager {
+        name: asked.manager(),
+        api_version: kind.api_version(),
+        subresource: asked.subresource.clone(),
+        time: store.time(),
+    }
 }
 
 fn update(store: &mut Store, asked: &Asked, kind: &Kind, object: Value) -> Answer {
@@ -398,7 +403,7 @@ fn replace(
         let why = "Precondition failed: UID in precondition differs";
         return Err(Refusal::conflict(&key.resource, &key.name, why));
     }
-    if asked.subresource.is_some() {
+    if asked.subresource.as_deref() == Some("status") {
         let (status, managers) = (
             object["status"].take(),
             object["metadata"]["managedFields"].take(),
@@ -437,6 +442,16 @@ fn patch(store: &mut Store, asked: &Asked, kind: &Kind, body: &[u8]) -> Answer {
         .map(Arc::clone)
         .ok_or_else(|| missing(&key))?;
     let mut object = (*old).clone();
+    change(asked, kind, &mut object, body)?;
+    if object["metadata"]["name"] != key.name {
+        let message = "metadata.name: Invalid value: field is immutable";
+        return Err(Refusal::invalid(message.to_owned()));
+    }
+    replace(store, asked, kind, &key, &old, object)
+}
+
+/// Patches an object, but for an apply.
+fn change(asked: &Asked, kind: &Kind, object: &mut Value, body: &[u8]) -> Result<(), Refusal> {
     match asked.content_type.split(';').next().unwrap_or_default() {
         "application/json-patch+json" => {
             let patch: json_patch::Patch =
@@ -450,30 +465,21 @@ fn patch(store: &mut Store, asked: &Asked, kind: &Kind, body: &[u8]) -> Answer {
                     _ => false,
                 };
                 if !passes {
-                    let done = json_patch::patch(&mut object, &[operation]);
+                    let done = json_patch::patch(object, &[operation]);
                     done.map_err(|error| Refusal::invalid(error.to_string()))?;
                 }
             }
         }
-        "application/merge-patch+json" => json_patch::merge(&mut object, &json_of(body)?),
+        "application/merge-patch+json" => json_patch::merge(object, &json_of(body)?),
         "application/strategic-merge-patch+json" if matches!(kind.schema, Schema::BuiltIn) => {
-            merge_strategically(
-                kind.schema.root(),
-                &mut object,
-                &json_of(body)?,
-                &asked.line,
-            )?;
+            merge_strategically(kind.schema.root(), object, &json_of(body)?, &asked.line)?;
         }
         other => {
             let message = format!("the body of the request was in an unknown format: {other}");
             return Err(Refusal::new(415, "UnsupportedMediaType", message));
         }
     }
-    if object["metadata"]["name"] != key.name {
-        let message = "metadata.name: Invalid value: field is immutable";
-        return Err(Refusal::invalid(message.to_owned()));
-    }
-    replace(store, asked, kind, &key, &old, object)
+    Ok(())
 }
 
 fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) -> Answer {
@@ -500,13 +506,7 @@ fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) 
     } else if kind.has_status {
         put(&mut relevant, "status", Value::Null);
     }
-    let (name, api_version, time) = (asked.manager(), kind.api_version(), store.time());
-    let manager = Manager {
-        name: &name,
-        api_version: &api_version,
-        subresource: asked.subresource.as_deref(),
-        time: &time,
-    };
+    let manager = manager(store, asked, kind);
     let forces = asked.query.is_true("force");
     let mut object = fields::apply(&kind.schema, live, &relevant, &manager, forces)?;
     for name in ["resourceVersion", "uid"] {
@@ -528,6 +528,36 @@ fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) 
             create(store, asked, kind, object)
         }
     }
+}
+
+/// The replicas of an object, read and written without knowing its kind.
+fn scale(store: &mut Store, asked: &Asked, kind: &Kind, paths: &Scale, body: &[u8]) -> Answer {
+    let key = key_of(asked, kind)?;
+    let old = store.find(&key).map(Arc::clone);
+    let old = old.ok_or_else(|| missing(&key))?;
+    let mut shown = paths.show(&old);
+    match asked.verb {
+        Verb::Get => return Ok((200, shown)),
+        Verb::Update => shown = json_of(body)?,
+        Verb::Patch if !asked.applies() => change(asked, kind, &mut shown, body)?,
+        _ => return Err(Refusal::unsupported(&asked.line)),
+    }
+    let replicas = match &shown["spec"]["replicas"] {
+        Value::Null => 0,
+        replicas => replicas.as_i64().unwrap_or(-1),
+    };
+    if replicas < 0 {
+        let message = "spec.replicas: Invalid value: must be greater than or equal to 0";
+        return Err(Refusal::invalid(message.to_owned()));
+    }
+    let mut object = (*old).clone();
+    paths.set(&mut object, replicas);
+    for name in ["resourceVersion", "uid"] {
+        let value = shown["metadata"][name].take();
+        put(&mut object["metadata"], name, value);
+    }
+    let (code, object) = replace(store, asked, kind, &key, &old, object)?;
+    Ok((code, paths.show(&object)))
 }
 
 /// A strategic merge patch without directives.

@@ -88,7 +88,7 @@ async fn reconcile(map: Arc<ConfigMap>, client: Arc<Client>, bug: Bug) -> kube::
                 Some(BTreeMap::from([("checked".to_owned(), run.to_string())]));
         }
         Bug::Unsupported => {
-            secrets.get_subresource("scale", "a").await?;
+            secrets.get_subresource("approval", "a").await?;
         }
         Bug::None => {}
     }
@@ -228,7 +228,7 @@ fn a_request_that_the_cluster_does_not_do_fails_the_simulation() {
             .faults(Faults::none())
             .seeds(0..1),
     );
-    assert!(failure.message.contains("scale"), "{failure}");
+    assert!(failure.message.contains("approval"), "{failure}");
 }
 
 #[tokio::test]
