@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::events::{Event as Notice, EventType, Recorder, Reporter};
 use kube::runtime::finalizer::{self as finalizers, Event};
 use kube::{Api, Client, Resource, ResourceExt};
-use requeue_kube::{Action, finalizer};
+use requeue_kube::{Action, finalizer, record_writes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -31,8 +31,10 @@ pub struct Data {
 }
 
 impl Data {
-    /// What a process needs, whose writes are signed with this name.
+    /// What a process needs, whose writes are signed with this name. An object does not run again
+    /// before the controller has seen what its last run wrote to it.
     pub fn new(client: Client, manager: String) -> Self {
+        let client = record_writes(client);
         let recorder = Recorder::new(client.clone(), Reporter::from(MANAGER));
         Self {
             client,
