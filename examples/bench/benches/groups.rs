@@ -77,7 +77,7 @@ fn steady(suite: &mut Suite, keys: usize, plain: impl Subject<u64>, in_turn: imp
         let mut grouped = Steady::set_up(in_turn, scale, seed);
         vec![
             Contender::new("no groups", move || plain.round()),
-            Contender::new("1,000 groups", move || grouped.round()).aim_at_most(1.3),
+            Contender::new("1,000 groups", move || grouped.round()),
         ]
     });
 }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 fn delays<K: Key>(suite: &mut Suite) {
-    for (keys, aim) in [(1_000, 3.0), (100_000, 1.4), (1_000_000, 1.0)] {
+    for keys in [1_000, 100_000, 1_000_000] {
         let work = format!("delay, expire, take {keys}, {}", K::NAME);
         let scale = Scale {
             keys,
@@ -37,7 +37,7 @@ fn delays<K: Key>(suite: &mut Suite) {
             let mut ours = Delayed::<K, _>::set_up(ours::<K, Fold>(), scale, seed);
             let mut contenders = vec![Contender::new("requeue", move || ours.round())];
             if let Ok(mut delays) = Delays::<K>::new(scale, seed) {
-                contenders.push(Contender::new("DelayQueue", move || delays.expire()).aim(aim));
+                contenders.push(Contender::new("DelayQueue", move || delays.expire()));
             }
             contenders
         });
@@ -55,7 +55,7 @@ fn delays<K: Key>(suite: &mut Suite) {
             let mut ours = Sooner::<K, _>::set_up(ours::<K, Fold>(), scale, seed);
             let mut contenders = vec![Contender::new("requeue", move || ours.round())];
             if let Ok(mut delays) = Delays::<K>::new(scale, seed) {
-                contenders.push(Contender::new("DelayQueue", move || delays.sooner()).aim(1.7));
+                contenders.push(Contender::new("DelayQueue", move || delays.sooner()));
             }
             contenders
         },
@@ -63,7 +63,7 @@ fn delays<K: Key>(suite: &mut Suite) {
 }
 
 fn limiters<K: Key>(suite: &mut Suite) {
-    for (keys, aim) in [(1_000, 3.0), (1_000_000, 2.0)] {
+    for keys in [1_000, 1_000_000] {
         let scale = Scale {
             keys,
             operations: 50_000,
@@ -76,7 +76,7 @@ fn limiters<K: Key>(suite: &mut Suite) {
                 let seed = Random::any_seed();
                 vec![
                     Contender::new("requeue", keyed_limiter::<K>(scale, seed)),
-                    Contender::new("governor", governor::<K>(scale, seed)).aim(aim),
+                    Contender::new("governor", governor::<K>(scale, seed)),
                     Contender::new("governor at best", governor_at_best::<K>(scale, seed)),
                 ]
             },
@@ -90,7 +90,7 @@ fn limiters<K: Key>(suite: &mut Suite) {
                 let mut ours = When::<K, _>::set_up(ours::<K, Fold>(), scale, seed);
                 vec![
                     Contender::new("requeue", move || ours.round()),
-                    Contender::new("governor", governor::<K>(scale, seed)).aim(aim),
+                    Contender::new("governor", governor::<K>(scale, seed)),
                     Contender::new("governor at best", governor_at_best::<K>(scale, seed)),
                 ]
             },
@@ -103,19 +103,19 @@ fn channels(suite: &mut Suite) {
         keys: 1_000_000,
         operations: 1,
     };
-    for (count, aim) in [(1, Some(0.45)), (2, None), (8, Some(0.8))] {
+    for count in [1, 2, 8] {
         let crew = Crew {
             producers: count,
             workers: count,
         };
         suite.row(&format!("{count}/{count}, one by one"), 5, scale, |scale| {
-            beside_channel(crew, scale, OneByOne::default, None)
+            beside_channel(crew, scale, OneByOne::default)
         });
         suite.row(
             &format!("{count}/{count}, batches of 32"),
             5,
             scale,
-            |scale| beside_channel(crew, scale, Batches::default, aim),
+            |scale| beside_channel(crew, scale, Batches::default),
         );
     }
 }
@@ -124,11 +124,10 @@ fn beside_channel<Q: Shared<u64> + 'static>(
     crew: Crew,
     scale: Scale,
     ours: fn() -> Q,
-    aim: Option<f64>,
 ) -> Vec<Contender<'static>> {
     vec![
         Contender::new("requeue", move || round(&ours(), crew, scale)),
-        Contender::new("crossbeam", move || round(&Channel::default(), crew, scale)).aim(aim),
+        Contender::new("crossbeam", move || round(&Channel::default(), crew, scale)),
     ]
 }
 

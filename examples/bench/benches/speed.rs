@@ -14,23 +14,11 @@ use requeue_bench::workloads::{
 type Fold = foldhash::fast::RandomState;
 type Sip = std::hash::RandomState;
 
-/// The ratios aimed at: port with SipHash, port with foldhash.
-type Aims = [Option<f64>; 2];
-const NO_AIM: Aims = [None, None];
-
 fn main() -> ExitCode {
     println!("{}", machine());
     let mut suite = Suite::from_args();
-    single::<u64>(
-        &mut suite,
-        "One thread, u64 keys: CPU time per key",
-        [[Some(4.0), Some(2.0)], [Some(2.5), Some(1.0)]],
-    );
-    single::<String>(
-        &mut suite,
-        "One thread, String keys: CPU time per key",
-        [[Some(3.0), Some(2.5)], [Some(2.5), Some(2.0)]],
-    );
+    single::<u64>(&mut suite, "One thread, u64 keys: CPU time per key");
+    single::<String>(&mut suite, "One thread, String keys: CPU time per key");
     threaded(&mut suite);
     suite.finish()
 }
@@ -38,7 +26,7 @@ fn main() -> ExitCode {
 /// One row: the same workload on ours, on the port with SipHash and on the port with foldhash.
 macro_rules! row {
     (
-        $suite:ident, $Workload:ident<$K:ident>, $work:expr, $rounds:expr, $scale:expr, $aims:expr
+        $suite:ident, $Workload:ident<$K:ident>, $work:expr, $rounds:expr, $scale:expr
     ) => {
         $suite.row($work, $rounds, $scale, |scale| {
             let seed = Random::any_seed();
@@ -47,31 +35,24 @@ macro_rules! row {
             let mut fold = $Workload::<$K, _>::set_up(Port::<$K, Fold>::default(), scale, seed);
             vec![
                 Contender::new("requeue", move || ours.round()),
-                Contender::new("port, SipHash", move || sip.round()).aim($aims[0]),
-                Contender::new("port, foldhash", move || fold.round()).aim($aims[1]),
+                Contender::new("port, SipHash", move || sip.round()),
+                Contender::new("port, foldhash", move || fold.round()),
             ]
         });
     };
 }
 
-fn single<K: Key>(suite: &mut Suite, title: &'static str, steady_aims: [Aims; 2]) {
+fn single<K: Key>(suite: &mut Suite, title: &'static str) {
     suite.group(title);
-    steady::<K>(suite, steady_aims);
+    steady::<K>(suite);
     delays::<K>(suite);
     failures::<K>(suite);
 }
 
-fn steady<K: Key>(suite: &mut Suite, [at_1e4, at_1e6]: [Aims; 2]) {
-    let sizes = [
-        (100, NO_AIM),
-        (1_000, NO_AIM),
-        (10_000, at_1e4),
-        (100_000, NO_AIM),
-        (1_000_000, at_1e6),
-    ];
-    for (keys, aims) in sizes {
+fn steady<K: Key>(suite: &mut Suite) {
+    for keys in [100, 1_000, 10_000, 100_000, 1_000_000] {
         let work = format!("steady, {keys} waiting");
-        row!(suite, Steady<K>, &work, 25, scale(keys, 50_000), aims);
+        row!(suite, Steady<K>, &work, 25, scale(keys, 50_000));
     }
     let (keys, operations) = (1_000, 50_000);
     row!(
@@ -79,8 +60,7 @@ fn steady<K: Key>(suite: &mut Suite, [at_1e4, at_1e6]: [Aims; 2]) {
         Dedup<K>,
         "dedup hit, 1000 keys",
         25,
-        scale(keys, operations),
-        NO_AIM
+        scale(keys, operations)
     );
     let keys = 1_000_000;
     row!(
@@ -88,42 +68,27 @@ fn steady<K: Key>(suite: &mut Suite, [at_1e4, at_1e6]: [Aims; 2]) {
         FillDrain<K>,
         "fill and drain 1000000",
         5,
-        scale(keys, keys),
-        NO_AIM
+        scale(keys, keys)
     );
 }
 
 fn delays<K: Key>(suite: &mut Suite) {
     for (keys, rounds) in [(1_000, 25), (100_000, 15), (1_000_000, 5)] {
         let work = format!("delay, expire, take {keys}");
-        row!(
-            suite,
-            Delayed<K>,
-            &work,
-            rounds,
-            scale(keys, 20_000),
-            NO_AIM
-        );
+        row!(suite, Delayed<K>, &work, rounds, scale(keys, 20_000));
     }
     let work = "an earlier deadline, 100000 waiting";
-    row!(suite, Sooner<K>, work, 15, scale(100_000, 1), NO_AIM);
+    row!(suite, Sooner<K>, work, 15, scale(100_000, 1));
 }
 
 fn failures<K: Key>(suite: &mut Suite) {
     for keys in [1, 10_000] {
         let work = format!("fail, wait, get, forget, done; {keys} waiting");
-        row!(
-            suite,
-            LimitedCycle<K>,
-            &work,
-            25,
-            scale(keys, 20_000),
-            NO_AIM
-        );
+        row!(suite, LimitedCycle<K>, &work, 25, scale(keys, 20_000));
     }
     for keys in [1_000, 1_000_000] {
         let work = format!("fail again, {keys} waiting");
-        row!(suite, When<K>, &work, 15, scale(keys, 50_000), NO_AIM);
+        row!(suite, When<K>, &work, 15, scale(keys, 50_000));
     }
 }
 
@@ -142,24 +107,23 @@ fn threaded(suite: &mut Suite) {
             operations: 1,
         };
         let count = crew.workers;
-        let aimed = count != 2;
         suite.row(
             &format!("{count}/{count}, done with the next get"),
             5,
             scale,
-            |scale| against_port::<_, 1>(crew, scale, OneByOne::default, aimed.then_some(3.0)),
+            |scale| against_port::<_, 1>(crew, scale, OneByOne::default),
         );
         suite.row(
             &format!("{count}/{count}, get then done"),
             5,
             scale,
-            |scale| against_port::<_, 1>(crew, scale, GetThenDone::default, None),
+            |scale| against_port::<_, 1>(crew, scale, GetThenDone::default),
         );
         suite.row(
             &format!("{count}/{count}, batches of 32"),
             5,
             scale,
-            |scale| against_port::<_, BATCH>(crew, scale, Batches::default, aimed.then_some(6.0)),
+            |scale| against_port::<_, BATCH>(crew, scale, Batches::default),
         );
     }
 }
@@ -168,18 +132,15 @@ fn against_port<Q: Shared<u64> + 'static, const COUNT: usize>(
     crew: Crew,
     scale: Scale,
     ours: fn() -> Q,
-    aim: Option<f64>,
 ) -> Vec<Contender<'static>> {
     vec![
         Contender::new("requeue", move || round(&ours(), crew, scale)),
         Contender::new("port, SipHash", move || {
             round(&SharedPort::<u64, Sip>::default(), crew, scale)
-        })
-        .aim(aim),
+        }),
         Contender::new("port, foldhash", move || {
             round(&SharedPort::<u64, Fold>::default(), crew, scale)
-        })
-        .aim(aim),
+        }),
         Contender::new("numbers behind a lock", move || {
             round(&Numbers::<u64, COUNT>::default(), crew, scale)
         }),

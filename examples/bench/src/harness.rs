@@ -146,8 +146,6 @@ impl Suite {
 /// One of those that do the same work.
 pub struct Contender<'a> {
     name: &'static str,
-    /// The ratio to the first contender that is aimed at.
-    aim: Option<Aim>,
     round: Box<dyn FnMut() -> Round + 'a>,
 }
 
@@ -156,31 +154,9 @@ impl<'a> Contender<'a> {
     pub fn new(name: &'static str, round: impl FnMut() -> Round + 'a) -> Self {
         Self {
             name,
-            aim: None,
             round: Box::new(round),
         }
     }
-
-    /// Sets how many times as long as the first contender this one is to take, at least.
-    #[must_use]
-    pub fn aim(mut self, ratio: impl Into<Option<f64>>) -> Self {
-        self.aim = ratio.into().map(Aim::AtLeast);
-        self
-    }
-
-    /// Sets how many times as long as the first contender this one is to take, at most.
-    #[must_use]
-    pub const fn aim_at_most(mut self, ratio: f64) -> Self {
-        self.aim = Some(Aim::AtMost(ratio));
-        self
-    }
-}
-
-/// A ratio that is aimed at.
-#[derive(Clone, Copy, Debug)]
-enum Aim {
-    AtLeast(f64),
-    AtMost(f64),
 }
 
 /// What came of a contender.
@@ -193,7 +169,6 @@ struct Measured {
     ratio: f64,
     /// The least and the largest ratio of two rounds that ran one after the other.
     ratios: (f64, f64),
-    aim: Option<Aim>,
 }
 
 fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Measured> {
@@ -215,13 +190,13 @@ fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Measured> {
             ratios: pairs.fold((f64::MAX, 0.0), |(least, most), (theirs, ours)| {
                 (least.min(theirs / ours), most.max(theirs / ours))
             }),
-            aim: contender.aim,
         }
     };
     contenders.iter().zip(&nanos).map(figures).collect()
 }
 
-pub(crate) fn median(values: &[f64]) -> f64 {
+/// The middle one of at least one value.
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
@@ -233,7 +208,7 @@ fn heading(group: &str, columns: &[&str]) -> String {
     format!("\n### {group}\n\n| work | {columns} |\n|---{rules}|")
 }
 
-/// `34.9 ns | 131 ns **3.76×** (3.26–4.72) aim 4×`.
+/// `34.9 ns | 131 ns **3.76×** (3.26–4.72)`.
 fn line(work: &str, figures: &[Measured]) -> String {
     let mut line = format!("| {work} |");
     for (place, figures) in figures.iter().enumerate() {
@@ -243,11 +218,6 @@ fn line(work: &str, figures: &[Measured]) -> String {
             let ratio = figures.ratio;
             let _ = write!(line, " **{ratio:.2}×** ({least:.2}–{most:.2})");
         }
-        let _ = match figures.aim {
-            Some(Aim::AtLeast(ratio)) => write!(line, " aim {ratio}×"),
-            Some(Aim::AtMost(ratio)) => write!(line, " aim at most {ratio}×"),
-            None => Ok(()),
-        };
         line.push_str(" |");
     }
     line

@@ -31,7 +31,7 @@ fn main() {
 }
 
 fn rows<K: Key>(suite: &mut Suite) {
-    for (keys, rounds, aim) in [(1_000, 15, 4.0), (100_000, 15, 2.0), (1_000_000, 5, 2.0)] {
+    for (keys, rounds) in [(1_000, 15), (100_000, 15), (1_000_000, 5)] {
         let scale = Scale {
             keys,
             operations: 20_000,
@@ -40,7 +40,7 @@ fn rows<K: Key>(suite: &mut Suite) {
         suite.row(&work, rounds, scale, |scale| {
             let seed = Random::any_seed();
             let mut ours = Delayed::<K, _>::set_up(ours::<K, RandomState>(), scale, seed);
-            beside_kube::<K>(scale, seed, move || ours.round(), Kube::expire, aim)
+            beside_kube::<K>(scale, seed, move || ours.round(), Kube::expire)
         });
     }
     let scale = Scale {
@@ -51,7 +51,7 @@ fn rows<K: Key>(suite: &mut Suite) {
     suite.row(&work, 15, scale, |scale| {
         let seed = Random::any_seed();
         let mut ours = Sooner::<K, _>::set_up(ours::<K, RandomState>(), scale, seed);
-        beside_kube::<K>(scale, seed, move || ours.round(), Kube::sooner, 3.0)
+        beside_kube::<K>(scale, seed, move || ours.round(), Kube::sooner)
     });
 }
 
@@ -60,13 +60,12 @@ fn beside_kube<K: Key>(
     seed: u64,
     ours: impl FnMut() -> Round + 'static,
     theirs: fn(&mut Kube<K>) -> Round,
-    aim: f64,
 ) -> Vec<Contender<'static>> {
     let mut contenders = vec![Contender::new("requeue", ours)];
     if let Ok(runtime) = stopped_runtime() {
         let mut kube = Kube::new(runtime, scale, seed);
         let round = move || theirs(&mut kube);
-        contenders.push(Contender::new("kube-runtime", round).aim(aim));
+        contenders.push(Contender::new("kube-runtime", round));
     }
     contenders
 }
