@@ -39,28 +39,20 @@ pub fn folder() -> PathBuf {
 
 const OURS: &str = "requeue";
 
-/// A steady cycle, beside the port with both of its hashers.
-const STEADY: lines::Lines = lines::Lines {
-    x: ("waiting keys", axis::Scale::Logarithmic),
-    y: axis::Scale::FromZero,
-    lines: &[
-        ("", "requeue", OURS),
-        ("", "port, foldhash", "client-go's layout, foldhash"),
-        ("", "port, SipHash", "client-go's layout, SipHash"),
-    ],
-};
-
 /// Every picture of figures.
-pub const PICTURES: [Picture; 9] = [
-    Picture {
-        name: "steady",
-        title: "Instructions to add, get and complete a key",
-        shapes: Shapes::Lines(STEADY),
-    },
+pub const PICTURES: [Picture; 7] = [
     Picture {
         name: "speed",
         title: "CPU time to add, get and complete a key",
-        shapes: Shapes::Lines(STEADY),
+        shapes: Shapes::Lines(lines::Lines {
+            x: ("waiting keys", axis::Scale::Logarithmic),
+            y: axis::Scale::FromZero,
+            lines: &[
+                ("", "requeue", OURS),
+                ("", "port, foldhash", "client-go's layout, foldhash"),
+                ("", "port, SipHash", "client-go's layout, SipHash"),
+            ],
+        }),
     },
     Picture {
         name: "deadlines",
@@ -81,11 +73,6 @@ pub const PICTURES: [Picture; 9] = [
             ("requeue", "requeue-std"),
             ("port, foldhash", "client-go's layout, foldhash"),
         ]),
-    },
-    Picture {
-        name: "wakeup",
-        title: "From an add to the key in the hands of an idle worker",
-        shapes: Shapes::Bars(&[("requeue", OURS), ("a channel", "a channel")]),
     },
     Picture {
         name: "worst",
