@@ -11,8 +11,8 @@
 pub use requeue_core::{backoff, binding, limiter, metrics, priority, storage};
 
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Failure, Finished, GroupLimits, GroupState,
-    Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
+    Action, AddOptions, Added, AddedMany, Failure, Finished, GroupLimits, GroupState, Instant,
+    IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
     Scheduled, Stats, WaitError, Why,
 };
 #[cfg(any(feature = "std", feature = "tokio"))]

@@ -25,7 +25,7 @@ pub use crate::levels::Ages;
 #[cfg(feature = "alloc")]
 pub use crate::metrics::reporter::Reporter;
 pub use crate::metrics::times::Timestamps;
-pub use crate::outcome::{Drain, Next, Wake};
+pub use crate::outcome::{Drain, Drained, Next, Wake};
 pub use crate::policy::{SetPolicy, Suspends};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
 pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};

@@ -1744,14 +1744,19 @@ macro_rules! queue_face {
     };
     (closing_async: $krate:literal, $begin:expr, $end:expr, $waited:ident) => {
         /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of
-        /// tasks may wait. Returns how the drain ended: a [`shut_down`](Self::shut_down) meanwhile
-        /// interrupts it. O(1) for each look.
+        /// tasks may wait. O(1) for each look.
         ///
         /// Waits for ever without workers, for a guard that was leaked, and if a worker calls it
         /// while it has a guard. Your runtime's timeout around the call limits the wait. Does not
         /// wait for delayed keys: [`leftovers`](Self::leftovers) returns them.
         ///
-        #[doc = $crate::waited_errors!($waited)]
+        /// # Errors
+        ///
+        /// [`Interrupted`](requeue_core::WaitError::Interrupted) if another call shuts the queue
+        /// down meanwhile.
+        /// [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if the call has to wait and
+        /// all places to wait are taken, which happens only on boards. The queue is shut down all
+        /// the same.
         ///
         /// # Cancel safety
         ///
@@ -1768,17 +1773,18 @@ macro_rules! queue_face {
         ///         guard.success();
         ///     }
         /// };
-        /// let _ = join(queue.drain(), worker).await;
+        /// let (drained, ()) = join(queue.drain(), worker).await;
+        /// assert_eq!(drained, Ok(()));
         /// assert!(!queue.contains("node-7"));
         #[doc = $end]
         /// ```
         #[doc(alias = "ShutDownWithDrain")]
-        pub async fn drain(&self) -> $crate::waited!($waited, $crate::Drained) {
+        pub async fn drain(&self) -> Result<(), $crate::WaitError> {
             let drain = self.as_shared().begin_drain();
             let ended = self
                 .as_shared()
                 .watch(|session| session.poll_drain(Some(&drain)));
-            $crate::binding::waited(self.as_shared(), ended.await, $crate::Drained::Pending)
+            ended.await?.into_result()
         }
 
         /// Waits until another call has shut the queue down, and no key is ready, dirty or active.

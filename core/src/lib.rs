@@ -70,8 +70,7 @@ pub use guard::Guard;
 pub use lists::grouped::{GroupLimits, GroupState};
 pub use options::{AddOptions, Merge};
 pub use outcome::{
-    Added, AddedMany, Drained, Finished, KeyState, Leftover, Rejected, Scheduled, Stats, WaitError,
-    Why,
+    Added, AddedMany, Finished, KeyState, Leftover, Rejected, Scheduled, Stats, WaitError, Why,
 };
 pub use policy::Policy;
 pub use producer::Producer;

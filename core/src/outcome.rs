@@ -313,6 +313,9 @@ pub enum WaitError {
     /// it has to wait, for a key or for anything else, and keeps it until it ends. Threads and
     /// Tokio always have a place. On boards, raise `WAITERS` in the queue's type.
     TooManyWaiters,
+    /// Another call has shut the queue down while this one waited for the drain. Keys may still be
+    /// ready or active. Only a drain returns this.
+    Interrupted,
 }
 
 impl fmt::Display for WaitError {
@@ -321,6 +324,7 @@ impl fmt::Display for WaitError {
             Self::TimedOut => f.write_str("it did not happen in time"),
             Self::Closed => f.write_str("the queue is shutting down and no key is ready"),
             Self::TooManyWaiters => f.write_str(NO_PLACE),
+            Self::Interrupted => f.write_str("another shutdown has interrupted the drain"),
         }
     }
 }
@@ -719,7 +723,8 @@ pub struct Drain {
 /// use requeue_core::limiter::NoLimit;
 /// use requeue_core::priority::Plain;
 /// use requeue_core::storage::Fixed;
-/// use requeue_core::{Drained, Instant, Queue};
+/// use requeue_core::binding::Drained;
+/// use requeue_core::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -737,16 +742,41 @@ pub struct Drain {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[must_use = "a drain that was interrupted, or ran out of time, has left work"]
+#[must_use = "a drain that was interrupted, or is pending, has left work"]
 #[non_exhaustive]
 pub enum Drained {
-    /// A key is still ready or active. Only [`drain_status`](crate::Queue::drain_status) returns
-    /// this: a call that waits for a drain ends later, or with an error.
+    /// A key is still ready or active.
     Pending,
     /// No key is ready or active.
     Complete,
     /// A later `shut_down` has ended the wait.
     Interrupted,
+}
+
+impl Drained {
+    /// Returns what a call that has waited for the drain returns: nothing, or why the queue has not
+    /// drained. For runtimes. O(1).
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError::Interrupted`], or [`WaitError::TimedOut`] for a drain that is pending.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::WaitError;
+    /// use requeue_core::binding::Drained;
+    ///
+    /// assert_eq!(Drained::Complete.into_result(), Ok(()));
+    /// assert_eq!(Drained::Interrupted.into_result(), Err(WaitError::Interrupted));
+    /// ```
+    pub const fn into_result(self) -> Result<(), WaitError> {
+        match self {
+            Self::Complete => Ok(()),
+            Self::Interrupted => Err(WaitError::Interrupted),
+            Self::Pending => Err(WaitError::TimedOut),
+        }
+    }
 }
 
 /// The set of waiting calls to wake.

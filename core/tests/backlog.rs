@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::Sweep;
+use requeue_core::binding::{Drained, Sweep};
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Added, Drained, Finished, Instant, Leftover, Queue, Rejected};
+use requeue_core::{Action, Added, Finished, Instant, Leftover, Queue, Rejected};
 
 type Keys = Queue<u16, Plain, Exponential, Fixed<64>>;
 

@@ -124,7 +124,10 @@ fn a_drain_honours_limits_and_ends() {
         [(0, 0), (1, 0), (0, 1)],
         "one of each group at a time"
     );
-    assert_eq!(queue.drain_status(&drain), requeue_core::Drained::Complete);
+    assert_eq!(
+        queue.drain_status(&drain),
+        requeue_core::binding::Drained::Complete
+    );
 }
 
 #[test]

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use requeue_core::binding::Drained;
 use requeue_core::binding::*;
 use requeue_core::limiter::NoLimit;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
-use requeue_core::{Added, Drained, Instant, Rejected};
+use requeue_core::{Added, Instant, Rejected};
 
 type Keys = Queue<u8, Plain, NoLimit, Growable>;
 

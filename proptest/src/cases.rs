@@ -53,8 +53,8 @@ mod why;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::binding::Next;
-use requeue_core::{Action, Added, Drained, Finished, Rejected};
+use requeue_core::binding::{Drained, Next};
+use requeue_core::{Action, Added, Finished, Rejected};
 
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;

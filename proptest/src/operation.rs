@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use requeue_core::binding::Next;
+use requeue_core::binding::{Drained, Next};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, Instant, KeyState, Leftover, Rejected,
-    Stats, Why,
+    Action, AddOptions, Added, AddedMany, Finished, Instant, KeyState, Leftover, Rejected, Stats,
+    Why,
 };
 
 use crate::subject::{Call, GroupFigures, GroupOrder, PolicySpec, Scheduled, Subject};

@@ -19,10 +19,10 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, Wait};
+use requeue_core::binding::{self, Clock, Drained, FixedWaitList, Host, Lock, State, Timer, Wait};
 use requeue_core::priority::WithPolicy;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Drained, Guard, Instant, WaitError};
+use requeue_core::{Action, Guard, Instant, WaitError};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
@@ -219,11 +219,7 @@ impl<P: Plan> Toys<P> {
         }
         let mut call = Wait::for_state(&*self.0);
         let ended = call.wait(deadline, |session, _| session.poll_drain(Some(&drain)));
-        match ended.await {
-            Ok(ended) => Returned::Drained(ended),
-            Err(WaitError::TooManyWaiters) => Returned::Refused,
-            Err(_) => Returned::Drained(Drained::Pending),
-        }
+        Returned::from(ended.await.and_then(Drained::into_result))
     }
 
     fn deadline(&self, limit: Duration) -> Instant {

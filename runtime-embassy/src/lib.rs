@@ -24,8 +24,8 @@ pub use queue::{Guard, WorkQueue};
 pub use queue::{example, example_groups};
 pub use requeue_core::binding::backoff_until;
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Failure, Finished, GroupLimits, GroupState,
-    Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
+    Action, AddOptions, Added, AddedMany, Failure, Finished, GroupLimits, GroupState, Instant,
+    IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
     Scheduled, Stats, WaitError, Why,
 };
 

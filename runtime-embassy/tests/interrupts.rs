@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use requeue_embassy::limiter::NoLimit;
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::CriticalSectionRawMutex;
-use requeue_embassy::{Drained, ManualClock, Queue, WaitError, WorkQueue};
+use requeue_embassy::{ManualClock, Queue, WaitError, WorkQueue};
 
 const KEYS: usize = 16;
 const ROUNDS: u32 = 2_000;
@@ -62,7 +62,7 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
             handler.join().unwrap();
         }
         let drained = block_on(QUEUE.drain());
-        assert_eq!(drained, Ok(Drained::Complete));
+        assert_eq!(drained, Ok(()));
     });
     for seen in &SEEN {
         assert_eq!(seen.load(Ordering::SeqCst), ROUNDS);

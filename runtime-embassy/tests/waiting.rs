@@ -11,8 +11,8 @@ use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_embassy::priority::Plain;
 use requeue_embassy::raw::{CriticalSectionRawMutex, NoopRawMutex};
 use requeue_embassy::{
-    Action, AddOptions, Added, Drained, Finished, Guard, ManualClock, Producer, Queue, Rejected,
-    WaitError, WorkQueue, backoff_until,
+    Action, AddOptions, Added, Finished, Guard, ManualClock, Producer, Queue, Rejected, WaitError,
+    WorkQueue, backoff_until,
 };
 use requeue_test_tools::{ByHand, by_hand};
 
@@ -274,7 +274,7 @@ fn places_are_given_back_however_a_call_ends() {
     }
     assert_eq!(asleep(&queue), 0);
     let drain = by_hand(queue.drain()).ready();
-    assert_eq!(drain, Ok(Drained::Complete));
+    assert_eq!(drain, Ok(()));
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn the_last_key_ends_every_wait_for_the_drain() {
     clock.advance(SECOND);
     assert_eq!(third.ready(), None, "it waits no longer");
     finish(guard);
-    assert_eq!(first.ready(), Ok(Drained::Complete));
+    assert_eq!(first.ready(), Ok(()));
     assert_eq!(second.ready(), Ok(()));
 }
 
@@ -355,7 +355,7 @@ fn a_last_key_completed_by_next_ends_the_drain() {
     let next = by_hand(queue.next(guard, Action::Success)).ready();
     assert_eq!(next.map(finish), Err(WaitError::Closed));
     assert_eq!(drain.wakes(), 1);
-    assert_eq!(drain.ready(), Ok(Drained::Complete));
+    assert_eq!(drain.ready(), Ok(()));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn a_shutdown_interrupts_the_drain() {
     let mut drain = by_hand(queue.drain());
     assert!(drain.is_pending());
     queue.shut_down();
-    assert_eq!(drain.ready(), Ok(Drained::Interrupted));
+    assert_eq!(drain.ready(), Err(WaitError::Interrupted));
 }
 
 #[test]

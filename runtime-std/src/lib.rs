@@ -22,9 +22,9 @@ pub use queue::{Batch, Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Failure,
-    Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy,
-    Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
+    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Failure, Finished,
+    GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer,
+    Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
 };
 #[cfg(shuttle)]
 pub use sync::refuse_threads;

@@ -95,7 +95,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_std::{Drained, WorkQueue};
+/// use requeue_std::WorkQueue;
 ///
 /// let queue: WorkQueue<&str> = WorkQueue::new();
 /// let worker = std::thread::spawn({
@@ -112,7 +112,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 ///
 /// let _ = queue.add("pod-a");
 /// let _ = queue.add("pod-b");
-/// assert_eq!(queue.drain(), Drained::Complete);
+/// assert_eq!(queue.drain(), Ok(()));
 /// assert_eq!(worker.join().unwrap(), ["pod-a", "pod-b"]);
 /// ```
 ///

@@ -11,7 +11,7 @@ use requeue_core::binding::{Access, Adding, AsShared, Getter, Host, Look, Next, 
 use requeue_core::limiter::RateLimiter;
 use requeue_core::priority::Priorities;
 use requeue_core::storage::{Growable, Storage};
-use requeue_core::{AddOptions, Drained, Instant, KeyState, Rejected, Scheduled, WaitError};
+use requeue_core::{AddOptions, Instant, KeyState, Rejected, Scheduled, WaitError};
 
 use crate::clock::QueueClock;
 use crate::queue::{Guard, ThreadHost, WorkQueue, face};
@@ -31,7 +31,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Drained, WorkQueue};
+    /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(["node-7", "node-8"]);
@@ -45,7 +45,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///     assert!(!queue.contains("node-8"));
     ///     // It takes keys as before.
     ///     let _ = queue.add("node-9");
-    ///     assert_eq!(queue.drain(), Drained::Complete);
+    ///     assert_eq!(queue.drain(), Ok(()));
     /// });
     /// ```
     pub fn wait_idle(&self) {
@@ -232,18 +232,21 @@ impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::p
 /// Shutting down.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of threads
-    /// may wait. Returns how the drain ended: a
-    /// [`shut_down`](Self::shut_down) meanwhile interrupts it.
+    /// may wait.
     ///
     /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
     /// calls it while it holds a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
     /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
     /// [`leftovers`](Self::leftovers) returns them.
     ///
+    /// # Errors
+    ///
+    /// [`Interrupted`](WaitError::Interrupted) if another call shuts the queue down meanwhile.
+    ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Drained, WorkQueue};
+    /// use requeue_std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(["node-7", "node-8"]);
@@ -253,40 +256,37 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///             guard.success();
     ///         }
     ///     });
-    ///     assert_eq!(queue.drain(), Drained::Complete);
+    ///     assert_eq!(queue.drain(), Ok(()));
     /// });
     /// assert!(!queue.contains(&"node-8"));
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
-    pub fn drain(&self) -> Drained {
-        let drain = self.shared.begin_drain();
-        let ended = self.watch(None, |session| session.poll_drain(Some(&drain)));
-        ended.unwrap_or(Drained::Pending)
+    pub fn drain(&self) -> Result<(), WaitError> {
+        self.drain_within(None)
     }
 
     /// As [`drain`](Self::drain), but waits no longer than `timeout`.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](WaitError::TimedOut) if the queue was not drained by then. It is shut down all
-    /// the same.
+    /// As [`drain`](Self::drain), and [`TimedOut`](WaitError::TimedOut) if the queue was not drained
+    /// by then. It is shut down all the same.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::{Drained, WaitError, WorkQueue};
+    /// use requeue_std::{WaitError, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// let guard = queue.get().unwrap();
     /// assert_eq!(queue.drain_timeout(Duration::ZERO), Err(WaitError::TimedOut));
     /// guard.success();
-    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Ok(Drained::Complete));
+    /// assert_eq!(queue.drain_timeout(Duration::ZERO), Ok(()));
     /// ```
-    pub fn drain_timeout(&self, timeout: Duration) -> Result<Drained, WaitError> {
-        let drain = self.shared.begin_drain();
-        self.watch(Some(timeout), |session| session.poll_drain(Some(&drain)))
+    pub fn drain_timeout(&self, timeout: Duration) -> Result<(), WaitError> {
+        self.drain_within(Some(timeout))
     }
 
     /// Waits until the queue has been shut down by another call, and nothing is ready, dirty or
@@ -327,6 +327,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         let call = Wait::for_key(&*self.shared);
         let work = block_on(call, deadline, |session, getter| session.poll_get(getter))?;
         Ok(Guard::new(work, &*self.shared))
+    }
+
+    fn drain_within(&self, timeout: Option<Duration>) -> Result<(), WaitError> {
+        let drain = self.shared.begin_drain();
+        let ended = self.watch(timeout, |session| session.poll_drain(Some(&drain)));
+        ended?.into_result()
     }
 
     pub(crate) fn add_until(

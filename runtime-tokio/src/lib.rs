@@ -18,9 +18,9 @@ pub use queue::{Batch, Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Drained, Failure,
-    Finished, GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy,
-    Producer, Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
+    Action, AddOptions, Added, AddedMany, Builder, Concurrency, DeadKeys, Failure, Finished,
+    GroupLimits, GroupState, Instant, IntoAction, KeyState, Leftover, Merge, Policy, Producer,
+    Queue, Rejected, RunContext, RunEvent, Scheduled, Stats, WaitError, Why, Workers,
 };
 pub use tokio_util::sync::CancellationToken;
 pub use until::backoff_until;

@@ -108,7 +108,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::{Drained, WorkQueue};
+/// use requeue_tokio::WorkQueue;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -127,7 +127,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 ///
 /// let _ = queue.add("pod-a");
 /// let _ = queue.add("pod-b");
-/// assert_eq!(queue.drain().await, Drained::Complete);
+/// assert_eq!(queue.drain().await, Ok(()));
 /// assert_eq!(worker.await.unwrap(), ["pod-a", "pod-b"]);
 /// # }
 /// ```

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_tokio::GroupLimits;
-use requeue_tokio::{Action, Drained, WorkQueue};
+use requeue_tokio::{Action, WorkQueue};
 use tokio::time::{Instant, sleep};
 
 type Key = (&'static str, u32);
@@ -67,7 +67,7 @@ async fn a_worker_that_sleeps_is_the_timer_of_a_group_s_rate() {
     let run = tokio::spawn(run);
     sleep(3 * SECOND).await;
     queue.unpause_group("paused");
-    assert_eq!(queue.drain().await, Drained::Complete);
+    assert_eq!(queue.drain().await, Ok(()));
     run.await.unwrap();
     let expected = [
         (("rated", 0), Duration::ZERO),

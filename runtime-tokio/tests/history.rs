@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use requeue_test_tools::Rng;
-use requeue_tokio::Drained;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
@@ -52,7 +51,7 @@ async fn history(seed: u64) {
         }
         world.settled().await;
     }
-    assert_eq!(world.queue.drain().await, Drained::Complete);
+    assert_eq!(world.queue.drain().await, Ok(()));
     assert!(world.ledger.is_idle(), "drained too early");
     world.is_over.store(true, Ordering::SeqCst);
     for tasks in [&mut tasks, &mut producers] {

@@ -16,8 +16,7 @@ use requeue_tokio::backoff::{Backoff, BackoffUntil, no_jitter};
 use requeue_tokio::binding::AsShared;
 use requeue_tokio::binding::Guards;
 use requeue_tokio::{
-    Action, Added, Batch, CancellationToken, Drained, Finished, Guard, WaitError, WorkQueue,
-    backoff_until,
+    Action, Added, Batch, CancellationToken, Finished, Guard, WaitError, WorkQueue, backoff_until,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, sleep, timeout};
@@ -195,7 +194,7 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
     queue.get().await.unwrap().release();
     for (drain, before) in drains.iter_mut().zip(before) {
         assert_eq!(drain.wakes(), before + 1);
-        assert_eq!(drain.ready(), Drained::Complete);
+        assert_eq!(drain.ready(), Ok(()));
     }
     for watcher in &mut watchers {
         watcher.ready();
@@ -212,7 +211,7 @@ async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
     assert!(drain.is_pending());
     assert!(queue.next(guard, Action::Success).await.is_err());
     assert_eq!(drain.wakes(), 1);
-    assert_eq!(drain.ready(), Drained::Complete);
+    assert_eq!(drain.ready(), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,12 +226,12 @@ async fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
     let mut watcher = by_hand(queue.wait_drained());
     assert!(untimed.is_pending() && watcher.is_pending());
     queue.shut_down();
-    assert_eq!(untimed.ready(), Drained::Interrupted);
+    assert_eq!(untimed.ready(), Err(WaitError::Interrupted));
     assert!(watcher.is_pending(), "it waits for what is true");
     let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
     watcher.ready();
-    assert_eq!(queue.drain().await, Drained::Complete);
+    assert_eq!(queue.drain().await, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -571,7 +570,7 @@ async fn a_stream_with_a_task_for_each_key_drains() {
     });
     sleep(SECOND / 2).await;
     let drained = timeout(100 * SECOND, queue.drain()).await;
-    assert_eq!(drained, Ok(Drained::Complete));
+    assert_eq!(drained, Ok(Ok(())));
     feeder.await.unwrap();
     assert_eq!(queue.leftovers().count(), 0);
 }
@@ -594,7 +593,7 @@ async fn a_loop_around_get_with_a_task_for_each_key_drains() {
     sleep(SECOND / 2).await;
     assert_eq!(queue.add(1), Ok(Added::Dirty));
     let drained = timeout(100 * SECOND, queue.drain()).await;
-    assert_eq!(drained, Ok(Drained::Complete));
+    assert_eq!(drained, Ok(Ok(())));
     feeder.await.unwrap();
     assert_eq!(queue.leftovers().count(), 0);
 }

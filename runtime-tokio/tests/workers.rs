@@ -9,8 +9,8 @@ use requeue_test_tools::by_hand;
 use requeue_tokio::binding::AsShared;
 use requeue_tokio::metrics::{Metrics, Times};
 use requeue_tokio::{
-    Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Drained, Failure,
-    Leftover, RunContext, WorkQueue, Workers,
+    Action, AddOptions, Added, CancellationToken, Concurrency, DeadKeys, Failure, Leftover,
+    RunContext, WorkQueue, Workers,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
@@ -128,7 +128,7 @@ async fn a_token_shuts_the_queue_down_and_lets_it_drain() {
     stop.cancel();
     queue.wait_drained().await;
     assert_eq!(summary(&run.await.unwrap()), [(9, 56, 0)]);
-    assert_eq!(queue.drain().await, Drained::Complete);
+    assert_eq!(queue.drain().await, Ok(()));
 
     // Cancelled from the start, it does what is ready and no more.
     let late = self::queue();

@@ -60,8 +60,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Drained, Instant, Queue};
-    /// use requeue_core::binding::Wake;
+    /// use requeue_core::binding::{Drained, Wake};
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -89,11 +89,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::binding::Next;
+    /// use requeue_core::binding::{Drained, Next};
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Drained, Instant, Queue};
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.at(Instant::EPOCH).poll_drain(None), Next::Wait { until: None });
@@ -233,7 +233,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Plain;
     /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Drained, Instant, Queue};
+    /// use requeue_core::binding::Drained;
+    /// use requeue_core::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -1,7 +1,8 @@
 //! Calls that wait for the drain.
 
+use requeue_core::Action;
+use requeue_core::binding::Drained;
 use requeue_core::binding::*;
-use requeue_core::{Action, Drained};
 
 use crate::waiting::call::{Call, Keys, add};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::reflector::ObjectRef;
-use requeue::tokio::{Drained, WorkQueue};
+use requeue::tokio::WorkQueue;
 use requeue_kube::{Action, Keys, feed};
 use tokio::time::{sleep, timeout};
 
@@ -70,7 +70,7 @@ async fn a_drain_ends_a_feed_whose_stream_is_quiet() {
     assert!(timeout(seconds(1), fed.as_mut()).await.is_err());
     let (ended, drained) = futures::join!(timeout(seconds(3600), fed), queue.drain());
     assert!(ended.is_ok(), "the feed is still pending an hour later");
-    assert_eq!(drained, Drained::Complete);
+    assert_eq!(drained, Ok(()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::binding::{Getter, Next, Ticket, Work};
+use requeue_core::binding::{Drained, Getter, Next, Ticket, Work};
 use requeue_core::priority::{Levels, Plain, WithPolicy};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{Action, Drained, Finished, Instant, Leftover, Merge, Queue};
+use requeue_core::{Action, Finished, Instant, Leftover, Merge, Queue};
 use requeue_proptest::Figures;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key, Kind};

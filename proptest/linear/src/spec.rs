@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use requeue_core::binding::Next;
-use requeue_core::{Action, Added, AddedMany, Drained, Finished, KeyState, Rejected};
+use requeue_core::binding::{Drained, Next};
+use requeue_core::{Action, Added, AddedMany, Finished, KeyState, Rejected};
 use requeue_proptest::subject::{
     Configuration, Drain, Handed, Key, Left, Operate, Scheduled, Subject, Ticket,
 };

@@ -10,7 +10,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use requeue_core::{Drained, Instant};
+use requeue_core::Instant;
+use requeue_core::binding::Drained;
 use requeue_proptest::subject::{Configuration, Key};
 use requeue_proptest::{Figures, Model, Rules};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use requeue_core::binding::Next;
-use requeue_core::{AddOptions, Drained, Finished, Instant, Merge};
+use requeue_core::binding::{Drained, Next};
+use requeue_core::{AddOptions, Finished, Instant, Merge};
 use requeue_proptest::Figures;
 use requeue_proptest::subject::{Configuration, Drain, Key, Operate, Subject, Ticket};
 

@@ -16,8 +16,7 @@ use requeue_std::binding::{self, AsShared, Clock};
 use requeue_std::limiter::Exponential;
 use requeue_std::priority::{Plain, WithSuspension};
 use requeue_std::{
-    Action, AddOptions, Added, Drained, Instant, KeyState, Producer, Queue, Rejected, Scheduled,
-    WaitError,
+    Action, AddOptions, Added, Instant, KeyState, Producer, Queue, Rejected, Scheduled, WaitError,
 };
 use shuttle::future::block_on;
 
@@ -110,8 +109,8 @@ impl<L: Limiter> Waits for Board<L> {
         block_on(curious(self, self.0.next(guard, action)))
     }
 
-    fn drain(&self) -> Drained {
-        block_on(curious(self, self.0.drain())).unwrap()
+    fn drain(&self) -> Result<(), WaitError> {
+        block_on(curious(self, self.0.drain()))
     }
 
     fn wait_idle(&self) {

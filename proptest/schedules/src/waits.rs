@@ -15,7 +15,7 @@ use requeue_std::limiter::{Exponential, RateLimiter};
 use requeue_std::priority::{Groups, Plain, Priorities};
 use requeue_std::storage::{Growable, Storage};
 use requeue_std::{
-    Action, Drained, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
+    Action, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
 };
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
@@ -82,7 +82,7 @@ pub trait Waits:
     ) -> Result<Keys<'q, Self>, WaitError>;
 
     /// The runtime's `drain`.
-    fn drain(&self) -> Drained;
+    fn drain(&self) -> Result<(), WaitError>;
 
     /// The runtime's `wait_idle`.
     fn wait_idle(&self);
@@ -240,7 +240,7 @@ where
         self.next(guard, action)
     }
 
-    fn drain(&self) -> Drained {
+    fn drain(&self) -> Result<(), WaitError> {
         self.drain()
     }
 
@@ -322,7 +322,7 @@ where
         block_on(curious(self, self.next(guard, action)))
     }
 
-    fn drain(&self) -> Drained {
+    fn drain(&self) -> Result<(), WaitError> {
         block_on(curious(self, self.drain()))
     }
 

@@ -5,8 +5,8 @@
 //! goroutines, one thread takes the parts of all; where they wait for a goroutine, here nothing is
 //! under way between two steps.
 
-use requeue_core::binding::Next;
-use requeue_core::{Added, Drained, Finished, Rejected};
+use requeue_core::binding::{Drained, Next};
+use requeue_core::{Added, Finished, Rejected};
 
 use super::recorder::Recorder;
 use super::{Script, unexpected};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::Next;
-use requeue_core::{Action, Added, Drained, Finished, Instant, Rejected};
+use requeue_core::binding::{Drained, Next};
+use requeue_core::{Action, Added, Finished, Instant, Rejected};
 
 use super::{Script, ms};
 use crate::subject::{Configuration, Key, Operate, Subject, left_over};

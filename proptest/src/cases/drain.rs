@@ -1,4 +1,5 @@
-use requeue_core::{Added, Drained};
+use requeue_core::Added;
+use requeue_core::binding::Drained;
 
 use super::Script;
 use crate::subject::Operate;

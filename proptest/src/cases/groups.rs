@@ -1,5 +1,5 @@
-use requeue_core::binding::Next;
-use requeue_core::{Added, Drained};
+use requeue_core::Added;
+use requeue_core::binding::{Drained, Next};
 
 use super::{Script, setup_with_backlog};
 use crate::limiter::FloatBits;

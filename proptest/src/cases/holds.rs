@@ -1,4 +1,5 @@
-use requeue_core::{Action, AddOptions, Added, Drained, Finished, Merge};
+use requeue_core::binding::Drained;
+use requeue_core::{Action, AddOptions, Added, Finished, Merge};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;

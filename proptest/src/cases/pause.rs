@@ -1,4 +1,5 @@
-use requeue_core::{Action, Added, Drained, Finished};
+use requeue_core::binding::Drained;
+use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::subject::Operate;

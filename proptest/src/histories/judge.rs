@@ -1,6 +1,7 @@
 //! Which calls have to have answered, and what.
 
-use requeue_core::{Added, Drained, Instant, KeyState, Rejected};
+use requeue_core::binding::Drained;
+use requeue_core::{Added, Instant, KeyState, Rejected};
 
 use super::pair::Pair;
 use crate::Model;

@@ -1,7 +1,6 @@
 //! No getter sleeps while there is something to do and no other is on the way.
 
-use requeue_core::Drained;
-use requeue_core::binding::Wake;
+use requeue_core::binding::{Drained, Wake};
 
 use super::Operation;
 use super::pair::{Asleep, Check, Pair};

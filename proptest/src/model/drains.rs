@@ -1,8 +1,7 @@
 //! Those who wait for the drain: queue.go's ShutDown and ShutDownWithDrain.
 
-use requeue_core::Drained;
-
 use super::{Model, Rules};
+use requeue_core::binding::Drained;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drains {

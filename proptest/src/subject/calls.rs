@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_core::{Action, Added, Drained, KeyState, Rejected, WaitError};
+use requeue_core::binding::Drained;
+use requeue_core::{Action, Added, KeyState, Rejected, WaitError};
 
 use super::{Key, Taken};
 
@@ -90,11 +91,12 @@ impl<W> Returned<W> {
     }
 }
 
-/// What a runtime's `drain_timeout` returns.
-impl From<Result<Drained, WaitError>> for Returned {
-    fn from(ended: Result<Drained, WaitError>) -> Self {
+/// What a runtime's `drain` returns.
+impl From<Result<(), WaitError>> for Returned {
+    fn from(ended: Result<(), WaitError>) -> Self {
         match ended {
-            Ok(drained) => Self::Drained(drained),
+            Ok(()) => Self::Drained(Drained::Complete),
+            Err(WaitError::Interrupted) => Self::Drained(Drained::Interrupted),
             Err(WaitError::TooManyWaiters) => Self::Refused,
             Err(_) => Self::Drained(Drained::Pending),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use requeue_core::binding::{AsShared, Shared, Timer, timeout_at};
 use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Drained, Rejected};
+use requeue_core::{Action, Rejected};
 use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{WaitError, WorkQueue};
@@ -102,11 +102,11 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
                     None => Returned::Closed,
                 }
             }),
-            Call::Drain => Box::pin(async move { drained(queue.drain().await) }),
+            Call::Drain => Box::pin(async move { Returned::from(queue.drain().await) }),
             Call::DrainTimeout(timeout) => Box::pin(async move {
                 let deadline = Some(queue.now() + timeout);
                 let ended = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                ended.map_or(Returned::Drained(Drained::Pending), drained)
+                Returned::from(ended.unwrap_or(Err(WaitError::TimedOut)))
             }),
             Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
             Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
@@ -143,10 +143,6 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
 
 fn done(got: Result<(), WaitError>) -> Returned {
     got.map_or(Returned::Refused, |()| Returned::Done)
-}
-
-fn drained(got: Result<Drained, WaitError>) -> Returned {
-    got.map_or(Returned::Refused, Returned::Drained)
 }
 
 impl<const N: usize, P: Priorities, C: HandTimer> fmt::Debug for Embassy<N, P, C> {

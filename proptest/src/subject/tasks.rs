@@ -7,7 +7,7 @@ use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Shared, timeout_at};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
-use requeue_core::{Action, Drained, Instant};
+use requeue_core::{Action, Instant, WaitError};
 use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;
 use tokio::runtime;
@@ -135,11 +135,11 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
                 let guard = queue.try_get()?;
                 Box::pin(async move { Returned::from(queue.next(guard, action).await.map(handed)) })
             }
-            Call::Drain => Box::pin(async move { Returned::Drained(queue.drain().await) }),
+            Call::Drain => Box::pin(async move { Returned::from(queue.drain().await) }),
             Call::DrainTimeout(timeout) => Box::pin(async move {
                 let deadline = Some(queue.now() + timeout);
                 let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                Returned::Drained(drained.unwrap_or(Drained::Pending))
+                Returned::from(drained.unwrap_or(Err(WaitError::TimedOut)))
             }),
             Call::WaitIdle => Box::pin(async move {
                 queue.wait_idle().await;

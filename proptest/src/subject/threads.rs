@@ -80,7 +80,7 @@ where
                 let next = queue.try_get().map(|guard| queue.next(guard, action));
                 next.map_or(Returned::Closed, |next| Returned::from(next.map(handed)))
             }
-            Call::Drain => Returned::Drained(queue.drain()),
+            Call::Drain => Returned::from(queue.drain()),
             Call::DrainTimeout(timeout) => Returned::from(queue.drain_timeout(timeout)),
             Call::WaitIdle => {
                 queue.wait_idle();

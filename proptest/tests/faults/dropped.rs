@@ -151,12 +151,6 @@ impl Fits<()> for () {
     }
 }
 
-impl Fits<Self> for requeue_core::Drained {
-    fn fits(self) -> Option<Self> {
-        Some(self)
-    }
-}
-
 fn fits<T>(answer: impl Fits<T>) -> Option<T> {
     answer.fits()
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use requeue_core::binding::AsShared;
-use requeue_core::{Action, Drained};
+use requeue_core::{Action, WaitError};
 use requeue_proptest::rounds;
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
@@ -87,7 +87,7 @@ trait Keys: Sync {
     fn take_and_next(&self, find: Find<'_>);
     fn work(&self, find: Find<'_>);
     fn asleep(&self) -> usize;
-    fn drain_all(&self) -> Drained;
+    fn drain_all(&self) -> Result<(), WaitError>;
     fn take_all(&self) -> Vec<Fragile>;
 }
 
@@ -163,7 +163,7 @@ macro_rules! bind {
                 self.as_shared().look(|queue| queue.asleep())
             }
 
-            fn drain_all(&self) -> Drained {
+            fn drain_all(&self) -> Result<(), WaitError> {
                 $now!(self.drain())
             }
 
@@ -254,7 +254,7 @@ fn survives<Q: Keys>(fuse: u32, are_early: bool) -> bool {
         }
         assert!(queue.add(KEYS + 1), "it takes keys as before");
         accepted.insert(KEYS + 1);
-        assert_eq!(queue.drain_all(), Drained::Complete);
+        assert_eq!(queue.drain_all(), Ok(()));
     });
     for key in queue.take_all() {
         find(&key);

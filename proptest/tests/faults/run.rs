@@ -14,7 +14,7 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
-use requeue_core::{Action, Drained, Instant, Queue, Workers};
+use requeue_core::{Action, Instant, Queue, Workers};
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};
@@ -256,7 +256,7 @@ fn threads(point: Point, nth: u32) -> bool {
         if point.breaks_a_contract() {
             queue.shut_down();
         } else {
-            assert_eq!(queue.drain(), Drained::Complete);
+            assert_eq!(queue.drain(), Ok(()));
         }
         if let Err(panic) = run.join().unwrap() {
             assert!(!point.is_caught(), "{world:?}");
@@ -297,7 +297,7 @@ async fn tasks(point: Point, nth: u32) -> bool {
     if point.breaks_a_contract() {
         queue.shut_down();
     } else {
-        assert_eq!(queue.drain().await, Drained::Complete);
+        assert_eq!(queue.drain().await, Ok(()));
     }
     while let Some(ended) = runs.join_next().await {
         if let Err(ended) = ended {

@@ -3,12 +3,12 @@
 use std::thread;
 use std::time::Duration;
 
-use requeue_std::{Action, Drained, ManualClock, WaitError, WorkQueue};
+use requeue_std::{Action, ManualClock, WaitError, WorkQueue};
 use requeue_std::{AddOptions, Added, Instant, Rejected};
 use requeue_test_tools::in_time;
 
 /// A drain that has not ended in time.
-const LATE: Result<Drained, WaitError> = Err(WaitError::TimedOut);
+const LATE: Result<(), WaitError> = Err(WaitError::TimedOut);
 
 use super::{Keys, SECOND, queue, unpark_this_thread, until_asleep};
 
@@ -108,7 +108,7 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
         assert!(drains.iter().all(|drain| !drain.is_finished()));
         queue.get().unwrap().success();
         for drain in drains {
-            assert_eq!(drain.join().unwrap(), Drained::Complete);
+            assert_eq!(drain.join().unwrap(), Ok(()));
         }
     });
 }
@@ -124,7 +124,7 @@ fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
             thread::yield_now();
         }
         assert!(queue.next(guard, Action::Success).is_err());
-        assert_eq!(drain.join().unwrap(), Drained::Complete);
+        assert_eq!(drain.join().unwrap(), Ok(()));
     });
 }
 
@@ -146,11 +146,11 @@ fn a_drain_ends_at_its_timeout_or_when_it_is_interrupted() {
             queue.shut_down();
             thread::yield_now();
         }
-        assert_eq!(untimed.join().unwrap(), Drained::Interrupted);
+        assert_eq!(untimed.join().unwrap(), Err(WaitError::Interrupted));
     });
     let leftovers = queue.leftovers().collect::<Vec<_>>();
     assert_eq!((leftovers.len(), leftovers[0].key), (1, 1));
-    assert_eq!(queue.drain(), Drained::Complete);
+    assert_eq!(queue.drain(), Ok(()));
 }
 
 /// Makes a call on another thread, and moves the clock until it has returned.
@@ -239,7 +239,7 @@ fn a_thread_that_is_woken_for_no_reason_keeps_waiting() {
             }
             drain.thread().unpark();
             guard.success();
-            assert_eq!(drain.join().unwrap(), Drained::Complete);
+            assert_eq!(drain.join().unwrap(), Ok(()));
         });
     });
 }

@@ -9,7 +9,7 @@ use requeue_test_tools::{Ledger, Rng};
 use requeue_tokio::binding::AsShared;
 use requeue_tokio::limiter::Exponential;
 use requeue_tokio::priority::Plain;
-use requeue_tokio::{Action, Drained, Finished, Guard, WaitError, WorkQueue};
+use requeue_tokio::{Action, Finished, Guard, WaitError, WorkQueue};
 use tokio::task::{JoinSet, yield_now};
 
 const KEYS: usize = 6;
@@ -177,17 +177,17 @@ impl World {
         let drained = match rng.roll(3) {
             0 => {
                 let drained = tokio::time::timeout(timeout, self.queue.drain()).await;
-                drained.unwrap_or(Drained::Pending)
+                drained.unwrap_or(Err(WaitError::TimedOut))
             }
             1 => tokio::select! {
                 biased;
                 drained = self.queue.drain() => drained,
-                () = dawdle(&mut rng, 20) => Drained::Pending,
+                () = dawdle(&mut rng, 20) => Err(WaitError::TimedOut),
             },
             _ => self.queue.drain().await,
         };
         let is_idle = self.ledger.is_idle();
-        assert!(is_idle || drained != Drained::Complete, "too early");
+        assert!(is_idle || drained != Ok(()), "too early");
     }
 
     /// Waits until every change was acted upon: no worker sleeps while there is work.

@@ -23,7 +23,7 @@ use portable_atomic::{AtomicU32, Ordering};
 use requeue_embassy::GroupLimits;
 use requeue_embassy::limiter::{Exponential, default_item_based};
 use requeue_embassy::priority::{Groups, Plain};
-use requeue_embassy::{Action, Drained, Queue, QueueClock, WorkQueue};
+use requeue_embassy::{Action, Queue, QueueClock, WorkQueue};
 use requeue_firmware::{board, end, executor, println};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +96,7 @@ async fn script() {
 
     at(150).await;
     have_data(1, [40, 41, 42]);
-    assert_eq!(READINGS.drain().await, Ok(Drained::Complete));
+    assert_eq!(READINGS.drain().await, Ok(()));
     judge();
     println!("bus: as expected");
     end(true)

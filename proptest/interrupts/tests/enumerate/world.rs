@@ -14,7 +14,7 @@ use requeue_embassy::limiter::Exponential;
 use requeue_embassy::priority::{Groups, Priorities, WithSuspension};
 use requeue_embassy::storage::Fixed;
 use requeue_embassy::{
-    Action, Added, Drained, Finished, GroupLimits, Instant, KeyState, Leftover, ManualClock, Queue,
+    Action, Added, Finished, GroupLimits, Instant, KeyState, Leftover, ManualClock, Queue,
     Rejected, WaitError, WorkQueue,
 };
 use requeue_interrupts::{Interruptible, boundary, interrupt_with, is_critical};
@@ -95,7 +95,6 @@ pub(crate) enum Answer {
     Took(Option<(u32, Finished)>),
     Ended(u32, Finished),
     Got(Result<u32, WaitError>),
-    Drained(Result<Drained, WaitError>),
     Over(Result<(), WaitError>),
     /// It returns nothing, or is a call, which returns later.
     Nothing,
@@ -306,7 +305,7 @@ impl<P: Kind> World<P> {
             }
             Call::Flush(key) => Answer::Over(queue.flush(&key).await),
             Call::Idle => Answer::Over(queue.wait_idle().await),
-            Call::Drain => Answer::Drained(queue.drain().await),
+            Call::Drain => Answer::Over(queue.drain().await),
             Call::Run => Answer::Over(
                 queue
                     .run(async |key: &u32| {

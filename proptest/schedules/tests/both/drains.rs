@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use requeue_schedules::{Waits, is_at_rest, join, with};
-use requeue_std::{Action, Drained};
+use requeue_std::{Action, WaitError};
 use shuttle::thread;
 
 both! {
@@ -34,11 +34,11 @@ fn a_wait_for_the_drain_ends_with_it<Q: Waits>() {
     for _ in 0..2 {
         let finished = Arc::clone(&finished);
         threads.push(with(&queue, move |queue| {
-            assert_eq!(queue.drain(), Drained::Complete);
+            assert_eq!(queue.drain(), Ok(()));
             assert_eq!(finished.load(Ordering::SeqCst), 2);
         }));
     }
-    assert_eq!(queue.drain(), Drained::Complete);
+    assert_eq!(queue.drain(), Ok(()));
     assert_eq!(finished.load(Ordering::SeqCst), 2);
     join(threads);
     is_at_rest(&queue);
@@ -58,7 +58,7 @@ fn a_key_that_was_dirty_is_taken_and_the_drain_ends<Q: Waits>() {
     let drain = with(&queue, Q::drain);
     // This thread ends a run, and takes no key.
     guard.success();
-    assert_eq!(drain.join().unwrap(), Drained::Complete);
+    assert_eq!(drain.join().unwrap(), Ok(()));
     join(getters);
     is_at_rest(&queue);
 }
@@ -69,7 +69,7 @@ fn a_drain_ends_with_the_last_active_key<Q: Waits>() {
     let guard = queue.get().unwrap();
     let drain = with(&queue, Q::drain);
     guard.success();
-    assert_eq!(drain.join().unwrap(), Drained::Complete);
+    assert_eq!(drain.join().unwrap(), Ok(()));
     is_at_rest(&queue);
 }
 
@@ -80,7 +80,7 @@ fn a_drain_ends_with_a_worker_that_asks_for_the_next_key<Q: Waits>() {
     queue.as_shared().shut_down();
     let drain = with(&queue, Q::drain);
     assert!(queue.next(guard, Action::Success).is_err());
-    assert_eq!(drain.join().unwrap(), Drained::Complete);
+    assert_eq!(drain.join().unwrap(), Ok(()));
     is_at_rest(&queue);
 }
 
@@ -94,7 +94,7 @@ fn shutting_down_interrupts_a_drain<Q: Waits>() {
     }
     queue.as_shared().shut_down();
     // The key is still active.
-    assert_eq!(drain.join().unwrap(), Drained::Interrupted);
+    assert_eq!(drain.join().unwrap(), Err(WaitError::Interrupted));
     guard.success();
     is_at_rest(&queue);
 }

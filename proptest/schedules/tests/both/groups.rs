@@ -11,7 +11,7 @@ use requeue_schedules::{
     with,
 };
 use requeue_std::GroupLimits;
-use requeue_std::{Action, Drained, WaitError};
+use requeue_std::{Action, WaitError};
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;
 
@@ -258,7 +258,7 @@ fn workers_end_after_shutdown_although_groups_are_at_their_limits<
     // The end of a drain that is waited for would wake those that sleep.
     join(threads);
     assert_eq!(runs.load(Ordering::SeqCst), 5);
-    assert_eq!(queue.drain(), Drained::Complete);
+    assert_eq!(queue.drain(), Ok(()));
     is_at_rest(&queue);
 }
 

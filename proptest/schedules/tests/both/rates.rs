@@ -5,7 +5,7 @@ use std::sync::Arc;
 use requeue_schedules::{
     SECOND, Waits, finish, getters, holders, is_at_rest, join, next, stopper, with,
 };
-use requeue_std::{Drained, WaitError};
+use requeue_std::WaitError;
 use shuttle::sync::Mutex;
 use shuttle::sync::mpsc::channel;
 
@@ -96,6 +96,6 @@ fn getters_end_when_the_last_key_is_handed_out_after_shutdown<Q: Waits>() {
     Q::advance(SECOND);
     assert_eq!(next(&taken), [2]);
     join(threads);
-    assert_eq!(queue.drain(), Drained::Complete);
+    assert_eq!(queue.drain(), Ok(()));
     is_at_rest(&queue);
 }

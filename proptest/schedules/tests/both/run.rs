@@ -7,7 +7,7 @@ use requeue_schedules::{
     Ending, Ledger, Runs, SECOND, at_any_moment, is_at_rest, join, next, stopper, uneven, with,
 };
 use requeue_std::binding::Lock;
-use requeue_std::{Concurrency, Drained};
+use requeue_std::{Concurrency, WaitError};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Barrier;
 use shuttle::sync::mpsc::channel;
@@ -96,7 +96,7 @@ fn a_wait_for_the_drain_ends_when_workers_end<Q: Runs>() {
         let ledger = ledger.clone();
         with(&queue, move |queue| {
             at_any_moment();
-            assert_eq!(queue.drain(), Drained::Complete);
+            assert_eq!(queue.drain(), Ok(()));
             assert!(ledger.is_idle());
         })
     });
@@ -114,8 +114,8 @@ fn a_drain_may_be_interrupted_while_workers_end<Q: Runs>() {
         with(&queue, move |queue| {
             at_any_moment();
             match queue.drain() {
-                Drained::Complete => assert!(drained.is_idle()),
-                other => assert_eq!(other, Drained::Interrupted),
+                Ok(()) => assert!(drained.is_idle()),
+                other => assert_eq!(other, Err(WaitError::Interrupted)),
             }
         }),
         stopper(&queue),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use requeue_schedules::{SECOND, Waits, finish, getters, interrupt, is_at_rest, join, next, with};
-use requeue_std::{Action, Drained};
+use requeue_std::Action;
 use shuttle::sync::mpsc::channel;
 
 both! {
@@ -46,7 +46,7 @@ fn a_key_that_is_added_while_it_is_active_is_worked_on_again<Q: Waits>() {
     });
     seen.recv().unwrap();
     join(producers);
-    assert_eq!(queue.drain(), Drained::Complete);
+    assert_eq!(queue.drain(), Ok(()));
     join(workers);
     is_at_rest(&queue);
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
 use requeue_proptest::subject::{AnyLimiter, Configuration, Home, Key};
 use requeue_schedules::Waits;
-use requeue_std::binding::Reporter;
+use requeue_std::WaitError;
 use requeue_std::binding::{AsShared, Lock, timeout_at};
+use requeue_std::binding::{Drained, Reporter};
 use requeue_std::priority::Plain;
 use requeue_std::storage::Growable;
-use requeue_std::{Drained, WaitError};
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
@@ -56,7 +56,7 @@ macro_rules! shared {
                             Err(_) => Response::Closed,
                         }
                     }
-                    Request::Drain(_) => Response::Drained($drain.unwrap_or(Drained::Pending)),
+                    Request::Drain(_) => Response::Drained(drained($drain)),
                     Request::Advance(by) => {
                         <requeue_schedules::$name as Waits>::advance(by);
                         Response::Done
@@ -73,6 +73,14 @@ macro_rules! shared {
     };
 }
 
+fn drained(ended: Result<(), WaitError>) -> Drained {
+    match ended {
+        Ok(()) => Drained::Complete,
+        Err(WaitError::Interrupted) => Drained::Interrupted,
+        Err(_) => Drained::Pending,
+    }
+}
+
 shared!(
     Threads,
     requeue_std,
@@ -83,6 +91,6 @@ shared!(
     Tasks,
     requeue_tokio,
     requeue_tokio::Guard<Key, Plain, AnyLimiter>,
-    |queue| timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await,
+    |queue| timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await.unwrap_or(Err(WaitError::TimedOut)),
     await
 );

@@ -10,7 +10,7 @@ use futures_core::Stream;
 use requeue_schedules::{
     Bounded, SECOND, Tasks, Waits, explore, explore_all, interrupt, is_at_rest, next, with,
 };
-use requeue_tokio::{Action, Drained};
+use requeue_tokio::Action;
 use shuttle::future::{block_on, spawn_local};
 use shuttle::sync::mpsc::channel;
 use shuttle::thread;
@@ -254,7 +254,7 @@ fn a_wait_for_the_drain_ends_though_another_is_dropped() {
         let drains = [(); 2].map(|()| {
             let finished = Arc::clone(&finished);
             task(&queue, async move |queue| {
-                assert_eq!(queue.drain().await, Drained::Complete);
+                assert_eq!(queue.drain().await, Ok(()));
                 assert_eq!(finished.load(Ordering::SeqCst), 2);
             })
         });

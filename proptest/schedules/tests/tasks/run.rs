@@ -13,7 +13,7 @@ use requeue_schedules::{
 use requeue_tokio::binding::{AsShared, Lock};
 use requeue_tokio::limiter::RateLimiter;
 use requeue_tokio::priority::Plain;
-use requeue_tokio::{Action, CancellationToken, Drained, Leftover, WorkQueue};
+use requeue_tokio::{Action, CancellationToken, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::thread;
 
@@ -62,7 +62,7 @@ fn a_wait_for_the_drain_ends_when_a_token_ends_the_run() {
             with(&queue, |queue| {
                 at_any_moment();
                 // Neither interrupts the other.
-                assert_eq!(Waits::drain(queue), Drained::Complete);
+                assert_eq!(Waits::drain(queue), Ok(()));
             }),
         ];
         let workers = ledger.workers(2).drain_timeout(Duration::ZERO);

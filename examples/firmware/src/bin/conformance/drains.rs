@@ -5,14 +5,14 @@ use core::pin::Pin;
 use core::task::Poll;
 
 use requeue_embassy::Instant;
-use requeue_embassy::{Drained, WaitError};
+use requeue_embassy::WaitError;
 
 use crate::judge::Judge;
 use crate::poll;
 
 pub const DRAINS_MAX: usize = 2;
 
-type Ended = Result<Drained, WaitError>;
+type Ended = Result<(), WaitError>;
 
 pub struct Drains<'f, F> {
     calls: [Pin<&'f mut F>; DRAINS_MAX],
@@ -40,13 +40,13 @@ impl<'f, F: Future<Output = Ended>> Drains<'f, F> {
 
     /// A shutdown ends those that wait.
     pub fn interrupt(&mut self) {
-        self.end_with(Drained::Interrupted);
+        self.end_with(Err(WaitError::Interrupted));
     }
 
     /// Compares after a step whether each has ended as it should: all of them, if no key is `left`.
     pub fn look(&mut self, judge: &mut Judge, at: Instant, left: usize) {
         if left == 0 {
-            self.end_with(Drained::Complete);
+            self.end_with(Ok(()));
         }
         let calls = self.calls.iter_mut().zip(&mut self.ended).take(self.begun);
         for (call, ended) in calls.filter(|(_, ended)| ended.is_none()) {
@@ -66,9 +66,9 @@ impl<'f, F: Future<Output = Ended>> Drains<'f, F> {
         }
     }
 
-    fn end_with(&mut self, how: Drained) {
+    fn end_with(&mut self, how: Ended) {
         for expected in self.expected.iter_mut().take(self.begun) {
-            expected.get_or_insert(Ok(how));
+            expected.get_or_insert(how);
         }
     }
 }
