@@ -10,10 +10,10 @@ mod engine;
 mod error;
 #[cfg(feature = "etcd")]
 mod etcd;
-mod held;
 mod member;
 mod memory;
 mod metrics;
+mod ownership;
 mod placement;
 mod shard;
 mod shards;
@@ -26,9 +26,9 @@ pub use error::{EngineError, Source};
 pub use etcd::{Etcd, EtcdSession};
 #[cfg(feature = "etcd")]
 pub use etcd_client;
-pub use held::Held;
 pub use member::{Counters, Member};
 pub use memory::{Memory, MemorySession};
+pub use ownership::Ownership;
 pub use shard::{Fence, Shard, ShardKey, Taken, shard_of};
 pub use shards::{Builder, Shards};
 pub use status::Status;

@@ -58,7 +58,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 ///
 /// No key of it begins to run; the runs that are under way end; then it is released, and the next
 /// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_limit)
-/// learns of it from [`Held::lost`](crate::Held::lost), and the shard moves all the same.
+/// learns of it from [`Ownership::lost`](crate::Ownership::lost), and the shard moves all the same.
 ///
 /// # Examples
 ///
@@ -123,7 +123,7 @@ where
     view: watch::Sender<View>,
     condition: Mutex<Condition>,
     metrics: MemberMetrics,
-    /// Held while the member runs. The session that `join` began, until `run` takes it.
+    /// Locked while the member runs. The session that `join` began, until `run` takes it.
     first: tokio::sync::Mutex<Option<Session<E>>>,
 }
 

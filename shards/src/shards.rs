@@ -34,7 +34,7 @@ use crate::view::View;
 /// ```
 /// use std::convert::Infallible;
 /// use std::time::Duration;
-/// use requeue_shards::{Held, Memory, Shards};
+/// use requeue_shards::{Ownership, Memory, Shards};
 /// use requeue_tokio::{CancellationToken, WorkQueue, Workers};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -47,10 +47,10 @@ use crate::view::View;
 ///
 /// let stop = CancellationToken::new();
 /// let stopped = stop.clone();
-/// let run = member.run(Workers::new(8), stop, move |key: String, held: Held| {
+/// let run = member.run(Workers::new(8), stop, move |key: String, owned: Ownership| {
 ///     let stopped = stopped.clone();
 ///     async move {
-///         println!("{key} is written with the fence {}", held.fence());
+///         println!("{key} is written with the fence {}", owned.fence());
 ///         stopped.cancel();
 ///     }
 /// });
@@ -188,7 +188,7 @@ impl<E: Engine> Shards<E> {
     ///
     /// ```
     /// use std::convert::Infallible;
-    /// use requeue_shards::{EngineError, Held, Memory, Shards};
+    /// use requeue_shards::{EngineError, Ownership, Memory, Shards};
     /// use requeue_tokio::{CancellationToken, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -204,7 +204,7 @@ impl<E: Engine> Shards<E> {
     ///
     /// let stop = CancellationToken::new();
     /// let stopped = stop.clone();
-    /// let reconcile = move |key: String, _: Held| {
+    /// let reconcile = move |key: String, _: Ownership| {
     ///     assert_eq!(key, "order-1");
     ///     stopped.cancel();
     ///     async {}
@@ -410,7 +410,7 @@ impl<E: Engine> Builder<E> {
 
     /// Sets how long the runs of a shard may take to end when the shard is to move: 30 seconds
     /// unless it is set here. After that the shard moves all the same, and the runs learn of
-    /// it ([`Held::lost`](crate::Held::lost)). `Duration::MAX` means that it waits for them.
+    /// it ([`Ownership::lost`](crate::Ownership::lost)). `Duration::MAX` means that it waits for them.
     pub fn drain_limit(mut self, limit: Duration) -> Self {
         self.config.drain_limit = limit.min(FAR);
         self

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use requeue::priority::Groups;
 use requeue::tokio::{Action, CancellationToken};
 use requeue_shards::{
-    Engine, EngineError, Etcd, Held, Member, Shard, ShardKey, Shards, Status, Taken, shard_of,
+    Engine, EngineError, Etcd, Member, Ownership, Shard, ShardKey, Shards, Status, Taken, shard_of,
 };
 
 use crate::args::Replicas;
@@ -98,9 +98,9 @@ impl<E: Engine> Replica<E> {
     ) -> Result<(), String> {
         let deliver = {
             let dispatcher = Arc::clone(&dispatcher);
-            move |key: Key, held: Held| {
+            move |key: Key, owned: Ownership| {
                 let dispatcher = Arc::clone(&dispatcher);
-                async move { deliver(&dispatcher, &key, &held).await }
+                async move { deliver(&dispatcher, &key, &owned).await }
             }
         };
         let mut ended = Ok(());
@@ -124,14 +124,14 @@ fn said_once() -> impl Fn(&EngineError) + Send + Sync {
 }
 
 /// Delivers, unless the subscription is another replica's meanwhile: then that one does.
-async fn deliver(dispatcher: &Dispatcher, key: &Key, held: &Held) -> Action {
+async fn deliver(dispatcher: &Dispatcher, key: &Key, owned: &Ownership) -> Action {
     let run = Run {
-        attempt: held.context().attempt,
-        fence: Some(i64::try_from(held.fence().0).unwrap_or(i64::MAX)),
+        attempt: owned.context().attempt,
+        fence: Some(i64::try_from(owned.fence().0).unwrap_or(i64::MAX)),
     };
     tokio::select! {
         action = dispatcher.reconcile(key, run) => action,
-        () = held.lost() => Action::Success,
+        () = owned.lost() => Action::Success,
     }
 }
 

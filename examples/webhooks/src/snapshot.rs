@@ -19,8 +19,8 @@ const READY_MAX: usize = 10_000;
 /// Some of the keys, those that run longest and are due soonest first.
 #[derive(Debug, Serialize)]
 pub(crate) struct Shown {
-    /// How many keys the queue holds.
-    held: usize,
+    /// How many keys the queue has.
+    total: usize,
     keys: Vec<ShownKey>,
 }
 
@@ -76,8 +76,8 @@ pub(crate) fn snapshot(queue: &Queue, limit: usize) -> Shown {
         (key.state, longest_first, key.due_in_ms)
     });
     keys.truncate(limit);
-    let held = queue.stats().total;
-    Shown { held, keys }
+    let total = queue.stats().total;
+    Shown { total, keys }
 }
 
 fn show(key: Key, known: KeyState, now: Instant) -> ShownKey {
@@ -155,7 +155,7 @@ mod tests {
             format!("later delayed null {never} 0"),
         ];
         assert_eq!(lines, expected);
-        assert_eq!(shown["held"], 6);
+        assert_eq!(shown["total"], 6);
         assert_eq!(snapshot(&queue, 2).keys.len(), 2);
         young.success();
         old.success();

@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::held::Expiry;
+use crate::ownership::Expiry;
 use crate::shard::ShardKey;
 
 use super::{Member, Parts};

@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::engine::{Engine, Mark};
 use crate::error::EngineError;
-use crate::held::{Held, SeenMark, Tenure};
+use crate::ownership::{Ownership, SeenMark, Tenure};
 use crate::shard::{ShardKey, shard_of};
 
 use super::{Member, Parts, session};
@@ -42,7 +42,7 @@ where
     /// again at that time.
     ///
     /// If the membership ends, because the engine was not reached for the TTL, all runs
-    /// learn of it from [`Held::lost`], and the member joins again as soon as it can. Nothing runs
+    /// learn of it from [`Ownership::lost`], and the member joins again as soon as it can. Nothing runs
     /// meanwhile.
     ///
     /// A queue can be run once. Of two calls at the same time the second begins when the first has
@@ -69,7 +69,7 @@ where
     ) -> Result<(), EngineError>
     where
         X: Send + 'static,
-        F: Fn(K, Held) -> R + Send + Sync + 'static,
+        F: Fn(K, Ownership) -> R + Send + Sync + 'static,
         R: Future<Output: IntoAction<Error = X>> + Send + 'static,
     {
         let mut first = self.parts.first.lock().await;
@@ -81,7 +81,7 @@ where
             let run = Run::begin(&parts, &key, context);
             let work = run
                 .as_ref()
-                .map(|run| reconcile(key.clone(), run.held.clone()));
+                .map(|run| reconcile(key.clone(), run.owned.clone()));
             async move {
                 match (run, work) {
                     (Some(run), Some(work)) => {
@@ -122,7 +122,7 @@ where
 {
     parts: Arc<Parts<K, E, P, L, S>>,
     tenure: Arc<Tenure<K, E::Session>>,
-    held: Held,
+    owned: Ownership,
     /// The key's mark when the run began.
     mark: Option<SeenMark>,
 }
@@ -148,7 +148,7 @@ where
         };
         tenure.begin();
         drop(table);
-        let (held, mut mark) = (tenure.held(context), tenure.mark(key));
+        let (owned, mut mark) = (tenure.owned(context), tenure.mark(key));
         if let Some(mark) = &mut mark {
             mark.due = mark.due.filter(|due| *due > Instant::now() + ROUNDED);
         }
@@ -156,7 +156,7 @@ where
         Some(Self {
             parts,
             tenure,
-            held,
+            owned,
             mark,
         })
     }
@@ -179,7 +179,7 @@ where
         }
         let again = delay.map(|delay| config.due(delay));
         let mark = Mark {
-            shard: self.held.shard(),
+            shard: self.owned.shard(),
             key: key.encode().into_owned(),
             version,
             not_before: None,
@@ -189,11 +189,11 @@ where
         let session = &*self.tenure.session;
         let ended = config
             .engine
-            .end_mark(session, self.held.fence(), &mark, again);
+            .end_mark(session, self.owned.fence(), &mark, again);
         let ended = tokio::select! {
             biased;
             ended = session::in_time(ended, self.parts.patience()) => ended,
-            () = self.held.lost() => Ok(false),
+            () = self.owned.lost() => Ok(false),
         };
         match ended {
             // Otherwise this version has ended before, or the key is marked again or its shard has

@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 use crate::backoff::Backoff;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::held::Expiry;
+use crate::ownership::Expiry;
 use crate::shard::{Fence, Shard, ShardKey};
 use crate::shards::{Config, late};
 

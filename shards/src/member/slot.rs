@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::held::Tenure;
+use crate::ownership::Tenure;
 use crate::shard::{Fence, Shard};
 use crate::view::Owner;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::held::{Expiry, Tenure};
+use crate::ownership::{Expiry, Tenure};
 use crate::placement::place;
 use crate::shard::{Fence, Shard};
 use crate::view::View;

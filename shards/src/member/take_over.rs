@@ -17,7 +17,7 @@ use tracing::warn;
 use crate::backoff::Backoff;
 use crate::engine::{Engine, Mark};
 use crate::error::EngineError;
-use crate::held::{SeenMark, Tenure};
+use crate::ownership::{SeenMark, Tenure};
 use crate::shard::{Shard, ShardKey, Taken, shard_of};
 use crate::shards::FAR;
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use requeue_shards::{Builder, EngineError, Fence, Held, Member, Shards, Taken};
+use requeue_shards::{Builder, EngineError, Fence, Member, Ownership, Shards, Taken};
 use requeue_tokio::priority::Levels;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
@@ -78,7 +78,7 @@ pub(crate) fn run_member(member: Local, name: &str, log: &Log, run: Duration) ->
     let stop = CancellationToken::new();
     let (handle, token, log) = (member.clone(), stop.clone(), Arc::clone(log));
     let name = name.to_owned();
-    let reconcile = move |key: String, held: Held| {
+    let reconcile = move |key: String, owned: Ownership| {
         let (log, replica) = (Arc::clone(&log), name.clone());
         async move {
             let place = {
@@ -86,7 +86,7 @@ pub(crate) fn run_member(member: Local, name: &str, log: &Log, run: Duration) ->
                 log.push(Entry {
                     replica,
                     key,
-                    fence: held.fence(),
+                    fence: owned.fence(),
                     begin: Instant::now(),
                     end: None,
                     was_lost: false,
@@ -95,7 +95,7 @@ pub(crate) fn run_member(member: Local, name: &str, log: &Log, run: Duration) ->
             };
             let was_lost = tokio::select! {
                 biased;
-                () = held.lost() => true,
+                () = owned.lost() => true,
                 () = sleep(run) => false,
             };
             let mut log = log.lock().unwrap();

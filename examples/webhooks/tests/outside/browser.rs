@@ -80,7 +80,7 @@ async fn the_page_shows_who_owns_the_shards(browser: PathBuf) {
         (
             "/queue",
             "application/json",
-            json!({ "held": 0, "keys": [] }).to_string(),
+            json!({ "total": 0, "keys": [] }).to_string(),
         ),
     ];
     let address = support::serve(answers.into()).await;

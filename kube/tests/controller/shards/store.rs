@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use requeue::tokio::{Action, CancellationToken, WorkQueue};
 use requeue_kube::Leases;
-use requeue_shards::{EngineError, Held, Shards, Taken};
+use requeue_shards::{EngineError, Ownership, Shards, Taken};
 use tokio::time::sleep;
 
 /// What every replica watches: keys, and which change of each was worked on.
@@ -79,7 +79,7 @@ impl Store {
         &self,
         (who, takes): (&str, Duration),
         key: String,
-        held: Held,
+        owned: Ownership,
     ) -> Result<Action, String> {
         let wanted = {
             let mut table = self.table();
@@ -92,12 +92,12 @@ impl Store {
         let _leave = AtWork(self, &key);
         tokio::select! {
             biased;
-            () = held.lost() => return Err(String::from("lost")),
+            () = owned.lost() => return Err(String::from("lost")),
             () = sleep(takes) => {}
         }
         let mut table = self.table();
-        if table.fences.get(&held.shard().0) != Some(&held.fence().0) {
-            return Err(format!("the fence {} is old", held.fence()));
+        if table.fences.get(&owned.shard().0) != Some(&owned.fence().0) {
+            return Err(format!("the fence {} is old", owned.fence()));
         }
         let done = table.done.entry(key.clone()).or_default();
         *done = wanted.max(*done);
@@ -138,9 +138,9 @@ pub(super) async fn replica(
     let feed = move |key: &str| drop(fed.add(key.to_owned()));
     store.table().feeds.insert(name.clone(), Box::new(feed));
     let _fed = Fed(store.clone(), name.clone());
-    let work = move |key, held| {
+    let work = move |key, owned| {
         let (store, name) = (store.clone(), name.clone());
-        async move { store.work((&name, takes), key, held).await }
+        async move { store.work((&name, takes), key, owned).await }
     };
     member.run(4, stop, work).await
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use requeue_shards::{EngineError, Held, Member, Memory, Shards, Taken, shard_of};
+use requeue_shards::{EngineError, Member, Memory, Ownership, Shards, Taken, shard_of};
 use requeue_tokio::priority::Levels;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::task::JoinHandle;
@@ -288,9 +288,9 @@ impl Program {
         };
         let _ = program.member.set(member.clone());
         let stop = program.stop.clone();
-        let reconcile = move |key, held| {
+        let reconcile = move |key, owned| {
             let program = Arc::clone(&program);
-            async move { program.reconcile(key, held).await }
+            async move { program.reconcile(key, owned).await }
         };
         member.run(Workers::new(4), stop, reconcile).await
     }
@@ -307,11 +307,11 @@ impl Program {
         Ok(if self.uses_marks { Vec::new() } else { owed })
     }
 
-    async fn reconcile(&self, key: String, held: Held) -> Result<Action, &'static str> {
+    async fn reconcile(&self, key: String, owned: Ownership) -> Result<Action, &'static str> {
         let run = Run {
             key: key.clone(),
             replica: self.number,
-            fence: held.fence(),
+            fence: owned.fence(),
             begin: Instant::now(),
             end: None,
             was_stopped: self.link.is_stopped(),
@@ -322,12 +322,12 @@ impl Program {
         };
         tokio::select! {
             biased;
-            () = held.lost(), if !self.ignores_loss => Err("the shard is lost"),
-            ended = self.work(&key, &held) => ended,
+            () = owned.lost(), if !self.ignores_loss => Err("the shard is lost"),
+            ended = self.work(&key, &owned) => ended,
         }
     }
 
-    async fn work(&self, key: &str, held: &Held) -> Result<Action, &'static str> {
+    async fn work(&self, key: &str, owned: &Ownership) -> Result<Action, &'static str> {
         self.link.resumed().await;
         let version = self.store.version(key);
         sleep(self.link.millis(1..400)).await;
@@ -335,7 +335,7 @@ impl Program {
         if self.link.chance(10) {
             return Err("it failed");
         }
-        if self.store.write(key, held.shard(), held.fence(), version) {
+        if self.store.write(key, owned.shard(), owned.fence(), version) {
             Ok(Action::Success)
         } else {
             Err("the fence is old")

@@ -59,19 +59,19 @@ impl Cluster {
     ) -> io::Result<Self> {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder)?;
-        let mut held = Vec::new();
+        let mut ports = Vec::new();
         let mut nodes = Vec::new();
         for _ in 0..count {
-            // Held until all are chosen, so that no two are the same.
+            // Open until all are chosen, so that no two are the same.
             let pair = [free_port()?, free_port()?];
             nodes.push(Node {
                 client: pair[0].local_addr()?,
                 peer: pair[1].local_addr()?,
                 process: None,
             });
-            held.push(pair);
+            ports.push(pair);
         }
-        drop(held);
+        drop(ports);
         let mut cluster = Self {
             program: program.to_owned(),
             folder: folder.to_owned(),

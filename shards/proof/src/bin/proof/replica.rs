@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use requeue_shards::{Held, Member, Shards, Taken};
+use requeue_shards::{Member, Ownership, Shards, Taken};
 use requeue_shards_proof::random::Random;
 use requeue_tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -113,10 +113,14 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
             let _ = counts.ask(&format!("count {calls}")).await;
         }
     });
-    let running = member.run(Workers::new(16), stop, move |key: String, held: Held| {
-        let (store, call) = (Arc::clone(&store), call.clone());
-        async move { reconcile(&store, &call, &key, &held).await }
-    });
+    let running = member.run(
+        Workers::new(16),
+        stop,
+        move |key: String, owned: Ownership| {
+            let (store, call) = (Arc::clone(&store), call.clone());
+            async move { reconcile(&store, &call, &key, &owned).await }
+        },
+    );
     Ok(running.await?)
 }
 
@@ -144,8 +148,13 @@ where
     std::process::exit(1);
 }
 
-async fn reconcile(store: &Pool, call: &Call, key: &str, held: &Held) -> Result<Action, io::Error> {
-    let begin = format!("begin {} {} {key}", held.shard(), held.fence());
+async fn reconcile(
+    store: &Pool,
+    call: &Call,
+    key: &str,
+    owned: &Ownership,
+) -> Result<Action, io::Error> {
+    let begin = format!("begin {} {} {key}", owned.shard(), owned.fence());
     let mut connection = store.connection().await?;
     let begun = connection.ask(&begin).await?;
     let Some((run, version)) = begun.split_once(' ') else {
@@ -154,7 +163,7 @@ async fn reconcile(store: &Pool, call: &Call, key: &str, held: &Held) -> Result<
     let is_lost = async {
         match call.plant {
             Plant::NoDrain => std::future::pending().await,
-            _ => held.lost().await,
+            _ => owned.lost().await,
         }
     };
     tokio::select! {

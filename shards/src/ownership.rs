@@ -12,19 +12,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::shard::{Fence, Shard, Taken};
 
-/// The shard of a key that runs, as this replica holds it.
+/// The shard of a key that runs, as this replica owns it.
 ///
 /// Clones are handles to the same.
 ///
 /// # Examples
 ///
 /// ```
-/// use requeue_shards::Held;
+/// use requeue_shards::Ownership;
 ///
-/// async fn work(key: &str, held: &Held) -> Result<(), String> {
+/// async fn work(key: &str, owned: &Ownership) -> Result<(), String> {
 ///     tokio::select! {
-///         written = write(key, held.fence().0) => written,
-///         () = held.lost() => Err(String::from("the shard has moved")),
+///         written = write(key, owned.fence().0) => written,
+///         () = owned.lost() => Err(String::from("the shard has moved")),
 ///     }
 /// }
 ///
@@ -35,7 +35,7 @@ use crate::shard::{Fence, Shard, Taken};
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct Ownership {
     shard: Shard,
     fence: Fence,
     lost: CancellationToken,
@@ -43,7 +43,7 @@ pub struct Held {
     context: RunContext,
 }
 
-impl Held {
+impl Ownership {
     /// Returns the shard of the key.
     pub fn shard(&self) -> Shard {
         self.shard
@@ -166,8 +166,8 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
     }
 
     /// What a run gets.
-    pub(crate) fn held(&self, context: RunContext) -> Held {
-        Held {
+    pub(crate) fn owned(&self, context: RunContext) -> Ownership {
+        Ownership {
             shard: self.shard,
             fence: self.fence,
             lost: self.lost.clone(),
