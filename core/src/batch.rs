@@ -10,7 +10,7 @@ use crate::guard::Guard;
 use crate::outcome::{Next, WaitError};
 use crate::shared::{Access, Host, Shared};
 use crate::sleepers::Getter;
-use crate::steps::KEYS_PER_LOCK;
+use crate::storage::Storage;
 use crate::timer::Timer;
 use crate::wait::{Wait, try_in_turn};
 use crate::work::{Ticket, Work};
@@ -20,7 +20,7 @@ use crate::work::{Ticket, Work};
 /// **A batch that is dropped unreported counts as failed**: every key in it is retried when its
 /// limiter says so, as with a [`Guard`].
 ///
-/// `H` is how the batch holds its queue, as with a [`Guard`].
+/// `H` is how the batch refers to its queue, as with a [`Guard`].
 ///
 /// # Examples
 ///
@@ -65,18 +65,18 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     }
 
     /// Adds keys that are ready, until the batch has `max` of them or none is ready, up to
-    /// [`KEYS_PER_LOCK`] under one lock. For runtimes. O(1) per key.
+    /// [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. For runtimes. O(1) per key.
     pub fn fill(&mut self, max: usize)
     where
         H::Key: Clone,
     {
         let Self { work, queue } = self;
         while work.len() < max {
-            let step = KEYS_PER_LOCK.min(max - work.len());
+            let chunk = H::Storage::KEYS_PER_LOCK.min(max - work.len());
             // Before the lock, because it may copy the batch.
-            work.reserve(step);
+            work.reserve(chunk);
             let take = |run| work.push(run);
-            if queue.with(|session| session.try_get_many(step, take)) < step {
+            if queue.with(|session| session.try_get_many(chunk, take)) < chunk {
                 return;
             }
         }
@@ -94,8 +94,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     where
         H::Key: Clone,
     {
-        let step = max.min(KEYS_PER_LOCK);
-        session.poll_get_many(step, getter, |run| self.work.push(run))
+        let chunk = max.min(H::Storage::KEYS_PER_LOCK);
+        session.poll_get_many(chunk, getter, |run| self.work.push(run))
     }
 
     /// [Fills](Self::fill) a batch whose [first look](Self::poll_get) has taken as many keys as one
@@ -105,7 +105,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     where
         H::Key: Clone,
     {
-        if self.len() == KEYS_PER_LOCK {
+        if self.len() == H::Storage::KEYS_PER_LOCK {
             self.fill(max);
         }
     }
@@ -143,9 +143,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         if batch.is_empty() {
             let Self { work, queue } = &mut batch;
             let mut call = Wait::for_key(&**queue);
-            let step = max.min(KEYS_PER_LOCK);
+            let chunk = max.min(H::Storage::KEYS_PER_LOCK);
             call.wait(None, |session, getter| {
-                session.poll_get_many(step, getter, |run| work.push(run))
+                session.poll_get_many(chunk, getter, |run| work.push(run))
             })
             .await?;
             drop(call);
@@ -205,7 +205,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         self.finish(Action::Release)
     }
 
-    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`] under one lock. Costs per key as
+    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. Costs per key as
     /// [`Guard::finish`](crate::Guard::finish).
     ///
     /// Returns how many of the runs [`release_key`](crate::binding::Shared::release_key) had ended

@@ -30,7 +30,6 @@ pub use crate::policy::{SetPolicy, Suspends};
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
 pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
-pub use crate::steps::KEYS_PER_LOCK;
 #[cfg(feature = "alloc")]
 pub use crate::store::growable::RandomState;
 pub use crate::time::Clock;

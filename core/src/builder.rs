@@ -28,7 +28,7 @@ use crate::store::growable::{Growable, RandomState};
 /// `R` is the runtime, and `M` its metrics. Only [`limiter`](Self::limiter),
 /// [`levels`](Self::levels),
 /// [`aging`](Self::aging) and [`build_with_groups`](Self::build_with_groups) change the type of a
-/// runtime's queue: a struct that holds one need not change for other figures, a limit on its keys,
+/// runtime's queue: a struct with one need not change for other figures, a limit on its keys,
 /// a [policy](crate::Policy), other metrics or another clock.
 ///
 /// The order of the calls does not matter, and of two calls of the same method the last one counts.
@@ -441,7 +441,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
         self
     }
 
-    /// Sets how many keys the queue holds at most: ready, active, delayed, or kept only for their
+    /// Sets how many keys the queue has at most: ready, active, delayed, or kept only for their
     /// failures or a cool-down. There is no limit by default.
     ///
     /// The type of the queue stays the same, and it behaves as one of

@@ -13,7 +13,7 @@ use crate::id::SlotId;
 pub(crate) const ARITY: usize = 4;
 
 /// From one sequence number to the next.
-const STEP: u32 = 2;
+const NEXT: u32 = 2;
 
 /// The bit of a sequence number that says that the limiter has asked for the deadline.
 const BACKOFF: u32 = 1;
@@ -120,7 +120,7 @@ impl<N: Nodes> Delays<N> {
             }
         };
         let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(STEP);
+        self.sequence = sequence.wrapping_add(NEXT);
         let _ = self.sift_up(index, Node { due, sequence, id });
         scheduled
     }
@@ -135,7 +135,7 @@ impl<N: Nodes> Delays<N> {
             self.nodes.len() - 1
         });
         let sequence = self.sequence;
-        self.sequence = sequence.wrapping_add(STEP);
+        self.sequence = sequence.wrapping_add(NEXT);
         self.put(index, Node { due, sequence, id });
         before
     }
@@ -319,7 +319,7 @@ impl<N: Nodes> Delays<N> {
         }
     }
 
-    /// Moves a hole up until `node` fits, and puts it there. At most log4 n steps. Returns where.
+    /// Moves a hole up until `node` fits, and puts it there. At most log4 n moves. Returns where.
     fn sift_up(&mut self, mut index: usize, node: Node) -> usize {
         while index > 0 {
             let above = (index - 1) / ARITY;
@@ -333,7 +333,7 @@ impl<N: Nodes> Delays<N> {
         index
     }
 
-    /// Moves a hole down until `node` fits, and puts it there. At most log4 n steps.
+    /// Moves a hole down until `node` fits, and puts it there. At most log4 n moves.
     #[inline(always)]
     fn sift_down(&mut self, mut index: usize, node: Node) {
         while let Some((below, child)) = self.nodes.child_before(index, &node) {
@@ -441,7 +441,7 @@ mod tests {
         assert!(heap.is_empty());
     }
 
-    /// Numbers that begin again cost no step more, and mix up no different deadlines.
+    /// Numbers that begin again cost nothing more, and mix up no different deadlines.
     #[test]
     fn sequence_numbers_that_run_out_begin_again() {
         begins_again(heap(&[]));

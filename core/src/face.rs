@@ -2,7 +2,7 @@
 //!
 //! [`queue_face!`] writes a part of them into an `impl` block, as std writes those of its integers:
 //! so each queue has all methods on its own page, with examples that run under the path that its
-//! user writes. Each method is one session, or one of the [steps](crate::steps).
+//! user writes. Each method is one session, or several, as in [chunks](crate::chunks).
 
 /// Writes a part of the methods of a queue. For runtimes.
 ///
@@ -408,7 +408,7 @@ macro_rules! queue_face {
         /// Adds a key as another queue has handed it back: ready, or delayed by what was left of
         /// its delay, at its priority level, with its failures on record. O(log n).
         ///
-        /// A key that the queue already holds is added once more, by the same rules as ever: of two
+        /// A key that the queue already has is added once more, by the same rules as ever: of two
         /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
         /// failures the larger counts.
         ///
@@ -468,10 +468,10 @@ macro_rules! queue_face {
         }
     };
     (adding_many: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
-        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) under one
+        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) under one
         /// lock. Returns how many were taken, and the keys that were refused. O(1) per key.
         ///
-        /// The iterator runs while the queue is not locked. If it panics, the keys of the steps
+        /// The iterator runs while the queue is not locked. If it panics, the keys of the chunks
         /// before stay added.
         ///
         /// # Examples
@@ -492,16 +492,16 @@ macro_rules! queue_face {
             &self,
             keys: impl IntoIterator<Item = $K>,
         ) -> $crate::AddedMany<::std::vec::Vec<$crate::Rejected<$K>>> {
-            $crate::steps::add_all(self.as_shared(), keys)
+            $crate::chunks::add_all(self.as_shared(), keys)
         }
     };
     (adding_each: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
-        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) under one
+        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) under one
         /// lock. O(1) per key.
         ///
         /// Passes every key that is refused to `rejected`: without an allocator there is no list to
         /// return them in. The iterator and `rejected` run while the queue is not locked. If one of
-        /// them panics, the keys of the steps before stay added.
+        /// them panics, the keys of the chunks before stay added.
         ///
         /// # Examples
         ///
@@ -518,7 +518,7 @@ macro_rules! queue_face {
             keys: impl IntoIterator<Item = $K>,
             rejected: impl FnMut($crate::Rejected<$K>),
         ) -> $crate::AddedMany {
-            $crate::steps::add_many(self.as_shared(), keys, rejected)
+            $crate::chunks::add_many(self.as_shared(), keys, rejected)
         }
     };
     (looking: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
@@ -556,7 +556,7 @@ macro_rules! queue_face {
         /// ```
         #[doc(alias = "Len")]
         pub fn len(&self) -> usize {
-            $crate::steps::len(self.as_shared())
+            $crate::chunks::len(self.as_shared())
         }
 
         /// Returns whether no key is ready. Active and delayed keys do not count. Costs as
@@ -584,7 +584,7 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.contains(key))
         }
 
-        /// Returns what the queue knows about a key, `None` if it does not hold the key. Costs as
+        /// Returns what the queue knows about a key, `None` if it does not have the key. Costs as
         /// [`len`](Self::len).
         ///
         /// # Examples
@@ -637,7 +637,7 @@ macro_rules! queue_face {
         /// # guard.success();
         /// ```
         pub fn stats(&self) -> $crate::Stats {
-            $crate::steps::stats(self.as_shared())
+            $crate::chunks::stats(self.as_shared())
         }
 
         /// Returns why a key does not run now. O(log n).
@@ -695,13 +695,13 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.is_settled())
         }
 
-        /// Returns the keys that the queue holds, with what it knows about each: an iterator that
-        /// looks at 32 slots (8 without the feature `alloc`) under each lock, O(1) each. `take`
+        /// Returns the keys that the queue has, with what it knows about each: an iterator that
+        /// looks at 32 slots (8 with `Fixed` storage) under each lock, O(1) each. `take`
         /// limits it, and what is not asked for is not looked at. Changes nothing.
         ///
-        /// Keys come in no order. A key that the queue holds from the first step to the last comes
+        /// Keys come in no order. A key that the queue has all the time comes
         /// exactly once; one that is added or removed meanwhile may or may not come. Each is shown
-        /// as it is at its step, as [`state`](Self::state) shows it. Keys are cloned while the
+        /// as it is when its chunk is looked at, as [`state`](Self::state) shows it. Keys are cloned while the
         /// queue is locked.
         ///
         /// # Examples
@@ -738,7 +738,7 @@ macro_rules! queue_face {
         where
             $K: Clone,
         {
-            $crate::steps::snapshot(self.as_shared())
+            $crate::chunks::snapshot(self.as_shared())
         }
 
         /// Reports how long the active keys have been running, as client-go does every 500 ms.
@@ -827,7 +827,7 @@ macro_rules! queue_face {
         /// then, the key runs again at once. A [hold]($crate::Policy) that ends later than the
         /// suspension delays the key until then, also after `resume`.
         ///
-        /// Returns `false` and changes nothing if the queue does not hold the key or has only its
+        /// Returns `false` and changes nothing if the queue does not have the key or has only its
         /// failures, and after shutdown. With a timeout of
         /// [`Duration::MAX`](::core::time::Duration::MAX) the key waits for `resume` alone. A
         /// timeout of zero has ended before the next operation.
@@ -924,7 +924,7 @@ macro_rules! queue_face {
         /// assert_eq!(*queue.try_get().unwrap(), "bonn/node-1");
         /// ```
         pub fn retain(&self, keep: impl FnMut(&$K) -> bool) -> usize {
-            $crate::steps::retain(self.as_shared(), keep)
+            $crate::chunks::retain(self.as_shared(), keep)
         }
 
         /// [Cancels](Self::cancel) all keys. Returns how many. Costs as [`retain`](Self::retain).
@@ -990,7 +990,7 @@ macro_rules! queue_face {
         /// assert_eq!(*queue.try_get().unwrap(), "node-7");
         /// ```
         pub fn expedite_all(&self) {
-            $crate::steps::expedite_all(self.as_shared());
+            $crate::chunks::expedite_all(self.as_shared());
         }
 
         /// Hands out no more keys until [`unpause`](Self::unpause): calls that wait for a key wait,
@@ -1194,9 +1194,9 @@ macro_rules! queue_face {
         }
 
         /// Returns the groups, with the figures of each: an iterator that looks at 32 of them (8
-        /// without the feature `alloc`) under each lock, O(1) each. Changes nothing.
+        /// with `Fixed` storage) under each lock, O(1) each. Changes nothing.
         ///
-        /// Groups come in no order. One that is there from the first step to the last comes exactly
+        /// Groups come in no order. A group that is there all the time comes exactly
         /// once. Names are cloned while the queue is locked.
         ///
         /// # Examples
@@ -1214,7 +1214,7 @@ macro_rules! queue_face {
             $P: $crate::priority::Grouped<Group = G>,
             G: Clone,
         {
-            $crate::steps::groups(self.as_shared())
+            $crate::chunks::groups(self.as_shared())
         }
     };
     (closing: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
@@ -1285,7 +1285,7 @@ macro_rules! queue_face {
         where
             $K: Clone,
         {
-            $crate::steps::leftovers(self.as_shared())
+            $crate::chunks::leftovers(self.as_shared())
         }
     };
     (taking: $krate:literal, $example:expr, $K:ty, $handle:path, $($Guard:tt)+) => {
@@ -1314,7 +1314,7 @@ macro_rules! queue_face {
                 .with(|session| Some($crate::Guard::new(session.try_get()?, $handle(self))))
         }
 
-        /// Ends a run and returns the first ready key, if there is one, under one lock: one step of
+        /// Ends a run and returns the first ready key, if there is one, under one lock: one round of
         /// a worker's loop. Costs as the two calls.
         ///
         /// A guard of another queue ends its run in that queue.
@@ -1454,7 +1454,7 @@ macro_rules! queue_face {
             self.as_shared().take(Some(deadline), guard)
         }
 
-        /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits
+        /// Ends a run and returns the next key, under one lock: one round of a worker's loop. Waits
         /// as [`get`](Self::get) does. Costs as the two calls.
         ///
         /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn

@@ -10,7 +10,7 @@ use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy, sealed};
-use crate::lists::grouped::{Backing, Group, GroupedLists, Member, Rate};
+use crate::lists::grouped::{Backing, Group, GroupLink, GroupedLists, Rate};
 use crate::policy::InSlot;
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
@@ -200,7 +200,7 @@ where
     type Name = G;
     type Index = I;
     type GroupIndex = u8;
-    type Members = [Member<I, u8>; N];
+    type Links = [GroupLink<I, u8>; N];
     type Groups = FixedSlots<G, Group<Self>, MAX, u8>;
     type Rates = [Rate; MAX];
     type Nodes = FixedNodes<MAX, u8>;
@@ -229,7 +229,7 @@ where
     type Name = G;
     type Index = u32;
     type GroupIndex = u32;
-    type Members = Segments<Member<u32, u32>, 512>;
+    type Links = Segments<GroupLink<u32, u32>, 512>;
     type Groups = GrowableSlots<G, Group<Self>, RandomState>;
     type Rates = Segments<Rate, 64>;
     type Nodes = GrowableNodes;

@@ -26,7 +26,7 @@ use crate::work::{Ticket, Work};
 /// ends: give the drain a timeout, or end the run with
 /// [`release_key`](crate::binding::Shared::release_key).
 ///
-/// `R` is how the guard holds its queue: a reference, or a counted pointer for a guard that
+/// `R` is how the guard refers to its queue: a reference, or a counted pointer for a guard that
 /// outlives the borrow.
 ///
 /// # Examples

@@ -22,7 +22,7 @@ impl SlotId {
 /// An integer that a [`Fixed`](crate::storage::Fixed) storage uses for its slot numbers: `u8`,
 /// `u16` or `u32`.
 ///
-/// A queue holds seven of them per key, so a small one saves room: `u8` is enough for 255 keys,
+/// A queue stores seven of them per key, so a small one saves room: `u8` is enough for 255 keys,
 /// `u16` for 65,535. The largest value means "none". The trait is sealed.
 ///
 /// # Examples

@@ -179,7 +179,7 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
         match self.slots.locate(key) {
             Located::Found(id) => {
                 let failures = self.failures_of(id);
-                self.release(id);
+                self.free(id);
                 failures
             }
             Located::Absent(_) => 0,
@@ -266,16 +266,16 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
         }
     }
 
-    fn release(&mut self, id: SlotId) {
+    fn free(&mut self, id: SlotId) {
         self.lists.discard_record(id);
-        self.slots.release(id);
+        self.slots.free(id);
     }
 
-    /// Discards the oldest records until `keys` are left. One step per discarded record.
+    /// Discards the oldest records until `keys` are left. O(1) per discarded record.
     fn shrink_to(&mut self, keys: usize) {
         while self.slots.len() > keys {
             match self.lists.oldest_record() {
-                Some(id) => self.release(id),
+                Some(id) => self.free(id),
                 None => return,
             }
         }

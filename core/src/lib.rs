@@ -19,6 +19,8 @@ mod batch;
 pub mod binding;
 #[cfg(feature = "alloc")]
 mod builder;
+#[doc(hidden)]
+pub mod chunks;
 mod delay;
 mod face;
 mod failure;
@@ -41,8 +43,6 @@ mod ring;
 mod segments;
 mod shared;
 mod sleepers;
-#[doc(hidden)]
-pub mod steps;
 pub mod storage;
 mod store;
 mod time;

@@ -24,7 +24,7 @@ pub use token_bucket::TokenBucket;
 
 /// Decides how long a key waits before its next run.
 ///
-/// The limiter itself holds what all keys share (its parameters, a bucket's tokens). What it knows
+/// The limiter itself has what all keys share (its parameters, a bucket's tokens). What it knows
 /// about a single key is the key's [`Record`](RateLimiter::Record), which the queue keeps in the
 /// key's slot. A key is forgotten by resetting its record to the default, so a limiter cannot leak
 /// keys. A limiter only computes a delay: what else a key has to wait for is the queue's
@@ -97,7 +97,7 @@ pub use token_bucket::TokenBucket;
 pub trait RateLimiter {
     /// What the limiter keeps for one key: its failure record.
     ///
-    /// The default means that the key has not failed. The queue does not hold a key for a record
+    /// The default means that the key has not failed. The queue does not keep a key for a record
     /// that equals the default.
     type Record: Default + PartialEq;
 

@@ -94,10 +94,10 @@ pub trait Metrics {
 
     /// Receives how long the key that is next has been ready, zero if there is none: a gauge, set
     /// likewise. With [`Levels`](crate::priority::Levels) the next key of each level counts, and
-    /// the oldest of them is received. Keys behind are younger, except for those whose deadline
-    /// passed before they were made ready or that were raised.
-    fn oldest_ready(&mut self, age: Duration) {
-        let _ = age;
+    /// the longest time is received. Keys behind have been ready for less time, except for those
+    /// whose deadline passed before they were made ready or that were raised.
+    fn oldest_ready(&mut self, waited: Duration) {
+        let _ = waited;
     }
 
     /// Counts a key that was added with a delay, including a delay of zero. Not called while the

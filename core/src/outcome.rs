@@ -66,7 +66,7 @@ pub enum Added {
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<1>> = Queue::new(NoLimit);
 /// queue.at(now).add("sensor-1").unwrap();
 /// assert_eq!(queue.at(now).add("sensor-2"), Err(Rejected::Full("sensor-2")));
-/// // A key that the queue already holds needs no room.
+/// // A key that the queue already has needs no room.
 /// assert!(queue.at(now).add("sensor-1").is_ok());
 ///
 /// queue.at(now).shut_down();

@@ -40,7 +40,6 @@ mod why;
 use policy::Gate;
 pub use session::Session;
 pub use sweep::Sweep;
-pub(crate) use sweep::VISITS_MAX;
 use wait::Watched;
 pub use wait::{Adding, Flush};
 
@@ -82,7 +81,7 @@ pub use wait::{Adding, Flush};
 ///
 /// The tests check all of them after every operation:
 ///
-/// - **Q1** A key is stored once and found by its hash; the queue holds at most its capacity,
+/// - **Q1** A key is stored once and found by its hash; the queue has at most its capacity,
 ///   or takes no new key.
 /// - **Q2** A slot is in the ready list, once, exactly if its phase is ready; with priority levels,
 ///   in the list of its level.
@@ -121,7 +120,7 @@ pub use wait::{Adding, Flush};
 /// `Drop` runs then only for a key that the queue stores and lets go: when its run ends and nothing
 /// else holds it, when its failure record is forgotten or discarded, and when it is taken out as a
 /// leftover, because to move the key out of the lock would cost every run a copy. A
-/// [`Shared`](crate::binding::Shared) drops the caller's copy of a key that it holds already
+/// [`Shared`](crate::binding::Shared) drops the caller's copy of a key that it has already
 /// after the lock, and hands a refused key back.
 ///
 /// If one of the first three panics, nothing has happened to that key. What the operation did

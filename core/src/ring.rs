@@ -1,11 +1,11 @@
-//! Slot numbers in segments, which grow without a copy of what they hold: the ready keys as a queue,
+//! Slot numbers in segments, which grow without a copy of their numbers: the ready keys as a queue,
 //! the vacant slots as a stack.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem;
 
-/// How many slot numbers a segment holds: 4 KiB of them.
+/// How many slot numbers a segment has: 4 KiB of them.
 const LEN: usize = 1024;
 
 /// Slot numbers, first in, first out.
@@ -21,21 +21,21 @@ pub(crate) struct Ring {
     head: Vec<u32>,
     /// How many numbers of `head` have left.
     left: usize,
-    /// How many numbers more the ring counts than its segments hold. While this is not zero, the
+    /// How many numbers more the ring counts than its segments have. While this is not zero, the
     /// ring shows no first number.
     hidden: usize,
     /// The segments between the first and the last. All of them are full.
     middle: VecDeque<Vec<u32>>,
 }
 
-/// The first segment of a ring that is held.
+/// The first segment of a ring whose numbers are hidden.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HiddenFront {
     head: Vec<u32>,
     left: usize,
 }
 
-impl Held {
+impl HiddenFront {
     pub(crate) fn numbers(&self) -> &[u32] {
         self.head.get(self.left..).unwrap_or(&[])
     }
@@ -120,25 +120,26 @@ impl Ring {
         }
     }
 
-    /// How many numbers are counted that the segments do not hold: not zero while the ring is held.
+    /// How many numbers are counted that the segments do not have: not zero while
+    /// the numbers are hidden.
     pub(crate) fn hidden(&self) -> usize {
         self.hidden
     }
 
     /// Takes the first segment away, which hides all numbers, and counts so many more than the
-    /// other segments hold. [`show`](Self::show) undoes that.
-    pub(crate) fn hide(&mut self, counted: impl FnOnce(&Held) -> usize) -> Held {
-        let held = Held {
+    /// other segments have. [`show`](Self::show) undoes that.
+    pub(crate) fn hide(&mut self, counted: impl FnOnce(&HiddenFront) -> usize) -> HiddenFront {
+        let front = HiddenFront {
             head: mem::take(&mut self.head),
             left: mem::take(&mut self.left),
         };
-        self.hidden = counted(&held);
-        held
+        self.hidden = counted(&front);
+        front
     }
 
-    pub(crate) fn show(&mut self, held: Held) {
-        self.head = held.head;
-        self.left = held.left;
+    pub(crate) fn show(&mut self, front: HiddenFront) {
+        self.head = front.head;
+        self.left = front.left;
         self.hidden = 0;
     }
 

@@ -1,4 +1,4 @@
-//! Vectors in segments of a fixed length, which grow without a copy of what they hold.
+//! Vectors in segments of a fixed length, which grow without a copy of their items.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -453,7 +453,7 @@ impl<H: Host> Shared<H> {
         self.lock.with(|state| state.queue.is_cancelled(ticket))
     }
 
-    /// As [`shut_down`](Self::shut_down), but does not end the waits for a drain: the first step of
+    /// As [`shut_down`](Self::shut_down), but does not end the waits for a drain: the begin of
     /// a runtime's `drain`, which then waits. O(1), and O(n) in the calls that wait, which are
     /// woken.
     ///

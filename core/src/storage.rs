@@ -7,6 +7,9 @@
 use core::hash::BuildHasher;
 use core::hash::Hash;
 
+use heapless::Vec;
+
+use crate::chunks::Bounded;
 use crate::delay::Nodes;
 use crate::id::Index;
 use crate::lists::Lists;
@@ -56,6 +59,27 @@ pub trait Storage: sealed::Sealed {
     /// [`Fixed`], 8 in `Growable`.
     const DUE_KEYS_MAX: u8;
 
+    /// How many keys of a batch are added, taken or ended under one lock, so that no call waits for
+    /// a whole batch of another: 8 in [`Fixed`], 64 in `Growable`.
+    ///
+    /// A batch of at most this many keys is one *chunk*. A larger one is several: other calls may
+    /// come in between, and each chunk sends its own wake. While keys are added they need room on
+    /// the stack, about three times the size of a key for each of a chunk.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::storage::{Fixed, Storage};
+    ///
+    /// let locks = 1_000_usize.div_ceil(Fixed::<1_000>::KEYS_PER_LOCK);
+    /// assert_eq!(locks, 125, "a batch of 1,000 keys is added in as many chunks");
+    /// ```
+    const KEYS_PER_LOCK: usize;
+
+    /// How many keys or groups a call that goes through all of them looks at under one lock: 8 in
+    /// [`Fixed`], 32 in `Growable`.
+    const LOOKS_PER_LOCK: usize;
+
     #[doc(hidden)]
     type Slots<K: Eq + Hash, N>: Slots<K, N>;
     #[doc(hidden)]
@@ -66,6 +90,12 @@ pub trait Storage: sealed::Sealed {
     type Policy<P: Priorities>: KeepPolicy;
     #[doc(hidden)]
     type Records<K: Eq + Hash, R>: Records<K, R>;
+    /// Room for `KEYS_PER_LOCK` items.
+    #[doc(hidden)]
+    type Chunk<T>: Bounded<T>;
+    /// Room for `LOOKS_PER_LOCK` items.
+    #[doc(hidden)]
+    type Page<T>: Bounded<T>;
 }
 
 impl<const N: usize, I: Index> sealed::Sealed for Fixed<N, I> {}
@@ -73,11 +103,15 @@ impl<const N: usize, I: Index> sealed::Sealed for Fixed<N, I> {}
 impl<const N: usize, I: Index> Storage for Fixed<N, I> {
     const CAPACITY: Option<usize> = Some(N);
     const DUE_KEYS_MAX: u8 = 2;
+    const KEYS_PER_LOCK: usize = 8;
+    const LOOKS_PER_LOCK: usize = 8;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
     type Lists<P: Priorities> = P::FixedLists<N, I>;
     type Nodes = FixedNodes<N, I>;
     type Policy<P: Priorities> = P::FixedPolicy;
     type Records<K: Eq + Hash, R> = ();
+    type Chunk<T> = Vec<T, 8>;
+    type Page<T> = Vec<T, 8>;
 }
 
 #[cfg(feature = "alloc")]
@@ -87,11 +121,15 @@ impl<H> sealed::Sealed for Growable<H> {}
 impl<H: BuildHasher> Storage for Growable<H> {
     const CAPACITY: Option<usize> = None;
     const DUE_KEYS_MAX: u8 = 8;
+    const KEYS_PER_LOCK: usize = 64;
+    const LOOKS_PER_LOCK: usize = 32;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
     type Lists<P: Priorities> = P::GrowableLists;
     type Nodes = GrowableNodes;
     type Policy<P: Priorities> = SideTable;
     type Records<K: Eq + Hash, R> = GrowableRecords<K, R, H>;
+    type Chunk<T> = Vec<T, 64>;
+    type Page<T> = Vec<T, 32>;
 }
 
 /// Where a key would be found in a storage.

@@ -127,7 +127,7 @@ pub trait Slots<K, N> {
     fn claim(&mut self, vacancy: SlotId, place: Self::Place, key: K, meta: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
-    fn release(&mut self, id: SlotId);
+    fn free(&mut self, id: SlotId);
 
     fn slot(&self, id: SlotId) -> Option<&Slot<K, N, Self::Tag>>;
 
@@ -311,7 +311,7 @@ mod tests {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let index = (random >> 16) as usize % KEYS;
             match slots.locate(&key(index as u16)) {
-                Located::Found(id) => slots.release(id),
+                Located::Found(id) => slots.free(id),
                 Located::Absent(place) => {
                     let Some(vacancy) = slots.vacancy() else {
                         unreachable!("there is room for all keys");

@@ -36,7 +36,7 @@ use crate::work::{Ticket, Work};
 /// sleeps in between. Dropping it at any time is safe: a wake that was sent to it, and the timer
 /// that it owned, pass on to another call.
 ///
-/// `R` is how the call holds its queue: a reference, or a counted pointer.
+/// `R` is how the call refers to its queue: a reference, or a counted pointer.
 ///
 /// # Examples
 ///
@@ -229,7 +229,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         } = self;
         let mut own = H::Waiters::CLONES_FIRST.then(|| waker.clone());
         loop {
-            // Dropped after the lock is released, as every waker.
+            // Dropped once the queue is unlocked, as every waker.
             let mut stale = None;
             let ends_need_time = ends.as_ref().is_some_and(|(_, action)| action.needs_time());
             let reads_clock = ends_need_time || deadline.is_some();
@@ -577,7 +577,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {
         if self.getter.is_awake() && self.waiter == Default::default() {
             return;
         }
-        // Dropped after the lock is released, as every waker.
+        // Dropped once the queue is unlocked, as every waker.
         let mut stale = None;
         self.queue.timed_with(false, |session, waiters| {
             stale = waiters.remove(&mut self.waiter);

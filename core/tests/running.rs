@@ -1,4 +1,4 @@
-//! The ages of the active keys, as the metrics receive them: compared with a scan of all runs.
+//! How long the active keys have been running, as the metrics receive it: compared with a scan of all runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,9 +14,9 @@ use requeue_core::{Action, AddOptions, Finished, Instant, Queue};
 
 /// What was last reported: all runs together, and the longest.
 #[derive(Clone, Default)]
-struct Ages(Arc<Mutex<(Duration, Duration)>>);
+struct RunningTimes(Arc<Mutex<(Duration, Duration)>>);
 
-impl Metrics for Ages {
+impl Metrics for RunningTimes {
     type Timestamps = Times;
 
     fn unfinished_work(&mut self, sum: Duration) {
@@ -40,8 +40,8 @@ impl Random {
     }
 }
 
-/// Adds, takes, ends and reports at random. After each step the ages are those of a scan.
-fn compare<P, L, S, M>(mut queue: Queue<u64, P, L, S, M>, ages: &Ages)
+/// Adds, takes, ends and reports at random. After each operation the times are those of a scan.
+fn compare<P, L, S, M>(mut queue: Queue<u64, P, L, S, M>, times: &RunningTimes)
 where
     P: Priorities,
     L: requeue_core::limiter::RateLimiter,
@@ -75,7 +75,7 @@ where
         queue.at(at).report_running();
         let of_all = runs.iter().map(|(_, started)| now - started);
         let expected = (of_all.clone().sum(), of_all.max().unwrap_or(0));
-        let reported = *ages.0.lock().unwrap();
+        let reported = *times.0.lock().unwrap();
         let expected = (
             Duration::from_nanos(expected.0),
             Duration::from_nanos(expected.1),
@@ -85,21 +85,21 @@ where
 }
 
 #[test]
-fn the_ages_are_those_of_a_scan() {
-    let ages = Ages::default();
+fn the_running_times_are_those_of_a_scan() {
+    let times = RunningTimes::default();
     let fixed: Queue<u64, Plain, _, Fixed<12>, _> =
-        Queue::with_metrics(default_item_based(), ages.clone());
-    compare(fixed, &ages);
+        Queue::with_metrics(default_item_based(), times.clone());
+    compare(fixed, &times);
     let leveled: Queue<u64, Levels<2>, _, Fixed<12, u16>, _> =
-        Queue::with_metrics(default_item_based(), ages.clone());
-    compare(leveled, &ages);
+        Queue::with_metrics(default_item_based(), times.clone());
+    compare(leveled, &times);
     let parts = || Queue::builder().limiter(default_item_based());
-    compare(parts().report_to(ages.clone()).build(), &ages);
-    let leveled = parts().report_to(ages.clone()).levels::<3>();
-    compare(leveled.build(), &ages);
+    compare(parts().report_to(times.clone()).build(), &times);
+    let leveled = parts().report_to(times.clone()).levels::<3>();
+    compare(leveled.build(), &times);
     compare(
-        parts().report_to(Reporter::new(ages.clone())).build(),
-        &ages,
+        parts().report_to(Reporter::new(times.clone())).build(),
+        &times,
     );
 }
 
@@ -109,7 +109,7 @@ type Exchanged = Queue<u64, Plain, NoLimit, Growable<RandomState>, Reporter>;
 /// that begin from then on.
 #[test]
 fn exchanged_metrics_report_the_runs_that_begin_after_that() {
-    let (first, second) = (Ages::default(), Ages::default());
+    let (first, second) = (RunningTimes::default(), RunningTimes::default());
     let parts = Queue::builder().limiter(NoLimit);
     let mut queue: Exchanged = parts.report_to(Reporter::new(first.clone())).build();
     let at = Instant::from_nanos;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 #[cfg(feature = "alloc")]
 use requeue_core::Batch;
-use requeue_core::binding::{Clock, FixedWaitList, Host, KEYS_PER_LOCK, Lock, Shared, State};
+use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
 use requeue_core::limiter::{DefaultItemBased, default_item_based};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
@@ -137,10 +137,12 @@ fn a_key_that_is_there_already_is_dropped_after_the_lock() {
 }
 
 const KEYS: u16 = 1_000;
-const STEPS: u32 = (KEYS as u32).div_ceil(KEYS_PER_LOCK as u32);
+/// With every set of features: another crate of a program may turn `alloc` on.
+const KEYS_PER_LOCK: usize = 8;
+const CHUNKS: u32 = (KEYS as u32).div_ceil(KEYS_PER_LOCK as u32);
 
 #[test]
-fn a_batch_is_added_in_steps_and_its_iterator_runs_unlocked() {
+fn a_batch_is_added_in_chunks_and_its_iterator_runs_unlocked() {
     let (queue, seen) = queue();
     let mut left = KEYS + 3;
     let keys = std::iter::from_fn(|| {
@@ -167,7 +169,7 @@ fn a_batch_is_added_in_steps_and_its_iterator_runs_unlocked() {
 }
 
 #[test]
-fn a_batch_that_fills_its_steps_takes_no_further_lock_but_for_the_end() {
+fn a_batch_that_fills_its_chunks_takes_no_further_lock_but_for_the_end() {
     let (queue, seen) = queue();
     let keys = (0..KEYS_PER_LOCK as u16).map(|key| Key::new(key, &seen));
     assert_eq!(queue.add_many(keys, |_| {}).ready, KEYS_PER_LOCK);
@@ -176,7 +178,7 @@ fn a_batch_that_fills_its_steps_takes_no_further_lock_but_for_the_end() {
 }
 
 #[test]
-fn many_runs_end_in_steps() {
+fn many_runs_end_in_chunks() {
     let (queue, seen) = queue();
     queue.add_many((0..KEYS).map(|key| Key::new(key, &seen)), |_| {});
     let tickets: Vec<_> = std::iter::from_fn(|| queue.try_get()?.into_ticket()).collect();
@@ -187,8 +189,8 @@ fn many_runs_end_in_steps() {
         looks.push(queue.stats().active);
     });
     queue.finish_many(tickets, Action::Success);
-    assert_eq!(seen.locks.get() - before, STEPS + u32::from(KEYS));
-    // Between two steps others see those that have ended.
+    assert_eq!(seen.locks.get() - before, CHUNKS + u32::from(KEYS));
+    // Between two chunks others see those that have ended.
     let ended = |place: usize| place / KEYS_PER_LOCK * KEYS_PER_LOCK;
     let expected = (0..looks.len()).map(|place| usize::from(KEYS) - ended(place));
     assert!(looks.iter().copied().eq(expected));
@@ -196,15 +198,15 @@ fn many_runs_end_in_steps() {
 
 #[cfg(feature = "alloc")]
 #[test]
-fn a_batch_is_taken_and_ended_in_steps() {
+fn a_batch_is_taken_and_ended_in_chunks() {
     let (queue, seen) = queue();
     queue.add_many((0..KEYS).map(|key| Key::new(key, &seen)), |_| {});
     let before = seen.locks.get();
     let batch = Batch::take(&queue, usize::from(KEYS));
     assert!(batch.keys().map(|key| key.0).eq(0..KEYS));
-    assert_eq!(seen.locks.get() - before, STEPS);
+    assert_eq!(seen.locks.get() - before, CHUNKS);
     batch.success();
-    assert_eq!(seen.locks.get() - before, 2 * STEPS);
+    assert_eq!(seen.locks.get() - before, 2 * CHUNKS);
     assert_eq!(queue.stats().total, 0);
 
     queue.add_many((0..5).map(|key| Key::new(key, &seen)), |_| {});

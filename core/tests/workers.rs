@@ -29,7 +29,7 @@ impl Runs<u8> for Keys {
         self.0.get()
     }
 
-    fn holds(&self, _: &u8) -> bool {
+    fn contains(&self, _: &u8) -> bool {
         self.1.get()
     }
 }
@@ -289,7 +289,7 @@ mod by_age {
                 self.0.get()
             }
 
-            fn holds(&self, key: &Counted) -> bool {
+            fn contains(&self, key: &Counted) -> bool {
                 key.0.is_multiple_of(1000)
             }
         }

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _present = queue.get().await;
     sleep(Duration::from_secs(2)).await;
 
-    // Ages grow by themselves: set them before each scrape.
+    // How long runs last changes by itself: set it before each scrape.
     queue.report_running();
     let page = prometheus.render();
     let is_shown = |line: &&str| SHOWN.iter().any(|name| line[10..].starts_with(name));

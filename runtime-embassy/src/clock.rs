@@ -88,7 +88,7 @@ impl Timer for QueueClock {
     }
 }
 
-/// A clock that stands still until a test moves it. A queue holds it by reference, because it
+/// A clock that stands still until a test moves it. A queue takes it by reference, because it
 /// belongs to the test.
 ///
 /// Moving it wakes the tasks whose deadlines have passed, in every call that waits: `get`, `run`,

@@ -136,7 +136,7 @@ pub type Guard<
 /// |---|---|
 /// | `R` | the kind of mutex, as in embassy-sync; for interrupts, [`CriticalSectionRawMutex`] |
 /// | `K` | the keys: small and `Clone`, an enum or an integer |
-/// | `N` | how many keys it holds: the room is in the queue, so there is no limit at run time |
+/// | `N` | how many keys it has room for: the room is in the queue, so there is no limit at run time |
 /// | `P` | priority levels, aging, groups, or a policy: see [`Priorities`] |
 /// | `L` | what decides how long a failed key waits |
 /// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
@@ -154,7 +154,7 @@ pub type Guard<
 ///
 /// There is no background task: of the tasks that wait in [`get`](Self::get), one has set a timer
 /// for the earliest deadline, the others none. An operation wakes a task only if one waits, after
-/// it has released the lock. Tasks are woken in the order in which they began to wait.
+/// it has unlocked the queue. Tasks are woken in the order in which they began to wait.
 ///
 /// # From an interrupt
 ///

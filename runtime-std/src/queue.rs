@@ -84,8 +84,8 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// Workers call [`get`](Self::get), or [`run`](Self::run), which is a worker's whole loop.
 ///
 /// There is no background thread: of the threads that sleep in [`get`](Self::get), one sleeps until
-/// the earliest deadline. An operation wakes a thread only if one sleeps, after it has released the
-/// lock. Threads are woken in the order in which they went to sleep.
+/// the earliest deadline. An operation wakes a thread only if one sleeps, once it has
+/// unlocked the queue. Threads are woken in the order in which they went to sleep.
 ///
 /// # Keys
 ///
@@ -272,8 +272,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
     /// that is added otherwise meanwhile takes the place before it; then the call waits on, and
-    /// stays the first. A key that the queue holds needs no room. A worker that calls this while it
-    /// holds the only key that could make room waits for ever.
+    /// stays the first. A key that the queue has needs no room. A worker that calls this while it
+    /// has the only key that could make room waits for ever.
     ///
     /// # Errors
     ///
@@ -441,7 +441,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
     /// key.
     ///
-    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys.
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) keys.
     /// Of more, another worker may get some in between.
     ///
     /// # Errors
@@ -476,7 +476,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         Ok(batch)
     }
 
-    /// Ends a run and returns the next key, under one lock: one step of a worker's loop. Waits as
+    /// Ends a run and returns the next key, under one lock: one round of a worker's loop. Waits as
     /// [`get`](Self::get).
     ///
     /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what

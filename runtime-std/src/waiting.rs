@@ -124,7 +124,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// A delay is not waited for: [`expedite`](Self::expedite) ends it
     /// first. If the key begins another run just as this looks, that is waited for too. A worker
-    /// that holds the key's guard waits for itself.
+    /// that has the key's guard waits for itself.
     ///
     /// # Examples
     ///
@@ -180,7 +180,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
     /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
-    /// added meanwhile is not waited for. A worker that holds the key's guard waits for itself.
+    /// added meanwhile is not waited for. A worker that has the key's guard waits for itself.
     ///
     /// # Examples
     ///
@@ -235,7 +235,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// may wait.
     ///
     /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
-    /// calls it while it holds a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
+    /// calls it while it has a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
     /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
     /// [`leftovers`](Self::leftovers) returns them.
     ///

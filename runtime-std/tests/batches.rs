@@ -1,12 +1,14 @@
-//! Batches that are longer than the lock is held: other calls come in between.
+//! Batches that are longer than a chunk: other calls come in between.
 
 use std::thread;
 
 use requeue_std::WorkQueue;
-use requeue_std::binding::{AsShared, KEYS_PER_LOCK};
+use requeue_std::binding::{AsShared, RandomState};
+use requeue_std::storage::{Growable, Storage};
 use requeue_std::{Action, Finished};
 
 const KEYS: usize = 1_000;
+const KEYS_PER_LOCK: usize = Growable::<RandomState>::KEYS_PER_LOCK;
 
 /// Another thread works on the first keys before the last ones are added: the iterator waits for
 /// it, which it could not under the lock.
@@ -31,7 +33,7 @@ fn another_thread_gets_keys_of_a_batch_that_is_still_added() {
     assert_eq!(queue.stats().total, 0);
 }
 
-/// A step wakes a thread that waits, whichever step it is.
+/// A chunk wakes a thread that waits, whichever chunk it is.
 #[test]
 fn threads_that_wait_share_a_batch() {
     let queue: WorkQueue<usize> = WorkQueue::new();

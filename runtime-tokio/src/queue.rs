@@ -49,7 +49,7 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P
 
 /// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
 ///
-/// It holds a handle to the queue, so that it can move to another task.
+/// It has a handle to the queue, so that it can move to another task.
 ///
 /// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
 /// says so. A task that panics, is aborted, or is dropped by a `select!` or a timeout drops its
@@ -91,7 +91,8 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// guards own a handle to the queue.
 ///
 /// There is no background task: of the tasks that wait in [`get`](Self::get), one sleeps until the
-/// earliest deadline. An operation wakes a task only if one waits, after it has released the lock.
+/// earliest deadline. An operation wakes a task only if one waits, once it has unlocked
+/// the queue.
 /// Tasks are woken in the order in which they began to wait. A task that always finds a key yields
 /// to others by Tokio's cooperative budget.
 ///
@@ -284,7 +285,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
     /// key.
     ///
-    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::binding::KEYS_PER_LOCK) keys.
+    /// Takes the lock once for up to [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) keys.
     /// Of more, another worker may get some in between.
     ///
     /// # Errors

@@ -1,11 +1,13 @@
-//! Batches that are longer than the lock is held: other calls come in between.
+//! Batches that are longer than a chunk: other calls come in between.
 
 use requeue_tokio::WorkQueue;
-use requeue_tokio::binding::{AsShared, KEYS_PER_LOCK};
+use requeue_tokio::binding::{AsShared, RandomState};
+use requeue_tokio::storage::{Growable, Storage};
 use requeue_tokio::{Action, Finished};
 use tokio::task::JoinSet;
 
 const KEYS: usize = 1_000;
+const KEYS_PER_LOCK: usize = Growable::<RandomState>::KEYS_PER_LOCK;
 
 /// The iterator takes a key of the batch that is still added, which it could not under the lock.
 #[tokio::test]
@@ -25,7 +27,7 @@ async fn keys_of_a_batch_that_is_still_added_are_handed_out() {
     assert_eq!(queue.stats().total, 0);
 }
 
-/// A step wakes a task that waits, whichever step it is.
+/// A chunk wakes a task that waits, whichever chunk it is.
 #[tokio::test]
 async fn tasks_that_wait_share_a_batch() {
     let queue: WorkQueue<usize> = WorkQueue::new();
@@ -50,7 +52,7 @@ async fn tasks_that_wait_share_a_batch() {
 }
 
 #[tokio::test]
-async fn runs_end_in_steps() {
+async fn runs_end_in_chunks() {
     let queue: WorkQueue<usize> = WorkQueue::new();
     assert!(queue.add_many(0..KEYS).rejected.is_empty());
     let guards = queue.get_many(KEYS).await.unwrap().into_guards();

@@ -9,7 +9,7 @@ use crate::time::nanos;
 /// The maximum of Go's `time.Duration`, which also limits the arithmetic of this bucket.
 const NANOS_MAX: u64 = i64::MAX as u64;
 
-/// A bucket that holds `burst` tokens, starts full and refills at `rate` tokens per second.
+/// A bucket for `burst` tokens, starts full and refills at `rate` tokens per second.
 ///
 /// Every call takes one token. If none is left, it takes a future one, and the delay is the time
 /// until the bucket has earned it: delays queue up, whichever key they belong to. The bucket keeps
@@ -172,7 +172,7 @@ impl TokenBucket {
         if tokens > full { full } else { tokens }
     }
 
-    /// Whether the bucket holds as many tokens as it can.
+    /// Whether the bucket has as many tokens as it can.
     pub(crate) fn is_full(&self, now: Instant) -> bool {
         self.rate == Self::UNLIMITED_RATE || self.tokens_at(now) >= f64::from(self.burst)
     }

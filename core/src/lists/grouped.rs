@@ -42,7 +42,7 @@ pub trait Backing {
     /// What numbers the slots of groups.
     type GroupIndex: Index;
     /// The place of each slot that a key has.
-    type Members: Array<Item = Member<Self::Index, Self::GroupIndex>>;
+    type Links: Array<Item = GroupLink<Self::Index, Self::GroupIndex>>;
     type Groups: Slots<Self::Name, Group<Self>>;
     type Rates: Array<Item = Rate>;
     type Nodes: Nodes;
@@ -59,7 +59,7 @@ impl Backing for () {
     type Name = ();
     type Index = u8;
     type GroupIndex = u8;
-    type Members = [Member<u8, u8>; 1];
+    type Links = [GroupLink<u8, u8>; 1];
     type Groups = FixedSlots<(), Group<Self>, 1, u8>;
     type Rates = [Rate; 1];
     type Nodes = FixedNodes<1, u8>;
@@ -72,19 +72,19 @@ impl Backing for () {
 /// A slot in its group: beside each other, because they are used together.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Member<I, G> {
+pub struct GroupLink<I, G> {
     link: Link<I>,
     group: G,
 }
 
-impl<I: Index, G: Index> ConstDefault for Member<I, G> {
+impl<I: Index, G: Index> ConstDefault for GroupLink<I, G> {
     const DEFAULT: Self = Self {
         link: Link::UNLINKED,
         group: G::NONE,
     };
 }
 
-impl<I: Index, G> Linked<I> for Member<I, G> {
+impl<I: Index, G> Linked<I> for GroupLink<I, G> {
     #[inline]
     fn link(&self) -> Link<I> {
         self.link
@@ -105,7 +105,7 @@ type Seat<B> = Located<Place<B>>;
 /// The lists of a queue with groups. A group is a slot of `groups`, found by its name.
 #[doc(hidden)]
 pub struct GroupedLists<B: Backing> {
-    members: B::Members,
+    links: B::Links,
     groups: B::Groups,
     /// What groups with a rate keep, apart from the groups, because most have none.
     rates: B::Rates,
@@ -137,8 +137,8 @@ pub struct GroupedLists<B: Backing> {
 /// A priority level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
-    /// The group that gives the next key. The groups in a turn are linked in a ring, in which the
-    /// last is followed by the first, so that a group is moved to the end by a step.
+    /// The group that gives the next key. The groups in a turn are in a circular list: the last
+    /// links to the first, so that moving on by one moves a group to the end.
     next: u32,
     /// How many keys are ready, and how many dirty. Not counted with a single level.
     ready: usize,
@@ -159,8 +159,8 @@ pub struct Group<B: Backing + ?Sized> {
     /// Its ready keys, by level.
     lanes: B::PerLevel<Lane<B::Index>>,
     ready: u32,
-    /// How many slots its keys have.
-    members: u32,
+    /// How many keys it has, with those that are kept for their failures.
+    total: u32,
     /// How many of them are live for their failures alone.
     records: u32,
     active: u32,
@@ -201,7 +201,7 @@ impl<I: Index> ConstDefault for Lane<I> {
 impl<B: Backing> GroupedLists<B> {
     pub(crate) const fn new(groups: B::Groups, nodes: B::Nodes) -> Self {
         Self {
-            members: ConstDefault::DEFAULT,
+            links: ConstDefault::DEFAULT,
             groups,
             rates: ConstDefault::DEFAULT,
             levels: ConstDefault::DEFAULT,
@@ -227,8 +227,8 @@ impl<B: Backing> GroupedLists<B> {
     /// The group of the key of a slot.
     #[inline]
     fn group_of(&self, id: SlotId) -> SlotId {
-        let member = self.members.get(id.index());
-        let group = member.and_then(|member| member.group.get());
+        let link = self.links.get(id.index());
+        let group = link.and_then(|link| link.group.get());
         group.unwrap_or(SlotId::NONE)
     }
 
@@ -279,7 +279,7 @@ impl<B: Backing> GroupedLists<B> {
             return;
         };
         let before = lane.keys.len();
-        lane.keys.remove(&mut self.members, id);
+        lane.keys.remove(&mut self.links, id);
         if lane.keys.len() == before {
             return;
         }
@@ -306,7 +306,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     type Backing = B;
     type Seat = Seat<B>;
     type Index = B::Index;
-    type Links = B::Members;
+    type Links = B::Links;
 
     const BLOCKS: bool = true;
     const FEW_GROUPS: bool = B::FEW_GROUPS;
@@ -340,8 +340,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let group = match seat {
             Located::Found(group) => {
                 if let Some(own) = self.group_mut(group) {
-                    own.members += 1;
-                    if own.members == 1 {
+                    own.total += 1;
+                    if own.total == 1 {
                         self.stay(group);
                     }
                 }
@@ -352,8 +352,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
                 None => return,
             },
         };
-        if let Some(member) = self.members.slot(id.index()) {
-            member.group = B::GroupIndex::new(group);
+        if let Some(link) = self.links.slot(id.index()) {
+            link.group = B::GroupIndex::new(group);
         }
     }
 
@@ -361,8 +361,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
     fn dismiss(&mut self, id: SlotId) {
         let group = self.group_of(id);
         if let Some(own) = self.group_mut(group) {
-            own.members -= 1;
-            if own.members == 0 {
+            own.total -= 1;
+            if own.total == 0 {
                 self.retire(group);
             }
         }
@@ -385,7 +385,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let Some(lane) = own.lanes.get_mut(level) else {
             return;
         };
-        lane.keys.push_back(&mut self.members, id);
+        lane.keys.push_back(&mut self.links, id);
         own.ready += 1;
         self.ready_len += 1;
         let first = lane.keys.len() == 1;
@@ -418,7 +418,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let own = group_in::<B>(&mut self.groups, group)?;
         let share = own.own.unwrap_or(self.limits.share());
         let lane = own.lanes.get_mut(level)?;
-        let id = lane.keys.pop_front(&mut self.members)?;
+        let id = lane.keys.pop_front(&mut self.links)?;
         own.ready -= 1;
         own.active += 1;
         let is_limited =
@@ -538,16 +538,16 @@ impl<B: Backing> Lists for GroupedLists<B> {
         depth.map_or(0, |depth| depth.ready + depth.dirty)
     }
 
-    fn records(&self) -> (&List<B::Index>, &B::Members) {
-        (&self.records, &self.members)
+    fn records(&self) -> (&List<B::Index>, &B::Links) {
+        (&self.records, &self.links)
     }
 
-    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Members) {
-        (&mut self.records, &mut self.members)
+    fn records_mut(&mut self) -> (&mut List<B::Index>, &mut B::Links) {
+        (&mut self.records, &mut self.links)
     }
 
     fn retain_record(&mut self, id: SlotId) {
-        self.records.push_back(&mut self.members, id);
+        self.records.push_back(&mut self.links, id);
         if let Some(records) = self.records_of_group(id) {
             *records += 1;
         }
@@ -555,7 +555,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
 
     fn discard_record(&mut self, id: SlotId) {
         let before = self.records.len();
-        self.records.remove(&mut self.members, id);
+        self.records.remove(&mut self.links, id);
         if self.records.len() == before {
             return;
         }
@@ -567,7 +567,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     fn group_of_records(&self, id: SlotId) -> Option<SlotId> {
         let group = self.group_of(id);
         let own = self.group(group)?;
-        let leaves = own.records == own.members && own.own.is_none() && !own.paused;
+        let leaves = own.records == own.total && own.own.is_none() && !own.paused;
         leaves.then_some(group)
     }
 
@@ -579,7 +579,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
                     continue;
                 };
                 if place < lane.keys.len() {
-                    return lane.keys.nth(&self.members, place);
+                    return lane.keys.nth(&self.links, place);
                 }
                 place -= lane.keys.len();
             }

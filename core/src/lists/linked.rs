@@ -164,7 +164,7 @@ impl<I: Index> List<I> {
         links.link(id).previous != I::NONE || self.head == I::new(id)
     }
 
-    /// The slot at a place of the list, for checks. As many steps as there are before it.
+    /// The slot at a place of the list, for checks. O(n) in the slots before it.
     pub(crate) fn nth(&self, links: &impl Links<I>, place: usize) -> Option<SlotId> {
         (0..place).try_fold(self.first()?, |id, _| self.after(links, id))
     }

@@ -23,8 +23,8 @@ use super::{Metrics, Times};
 /// | `workqueue_adds_total` | counter: keys that became ready or dirty |
 /// | `workqueue_queue_duration_seconds` | histogram: how long a key waited for its run |
 /// | `workqueue_work_duration_seconds` | histogram: how long a run took |
-/// | `workqueue_unfinished_work_seconds` | gauge: the age of all present runs together |
-/// | `workqueue_longest_running_processor_seconds` | gauge: the age of the oldest present run |
+/// | `workqueue_unfinished_work_seconds` | gauge: how long all present runs have lasted, together |
+/// | `workqueue_longest_running_processor_seconds` | gauge: how long the longest present run has lasted |
 /// | `workqueue_retries_total` | counter: keys that were added with a delay |
 /// | `workqueue_depth_max` | gauge: the greatest depth so far |
 /// | `workqueue_delayed` | gauge: keys that wait for a deadline |
@@ -39,8 +39,8 @@ use super::{Metrics, Times};
 /// counts a key twice. It is reported after a call of [`levels`](Self::levels), which
 /// [`Builder::metrics`](crate::Builder) makes.
 ///
-/// The three ages are set by [`report_running`](crate::Session::report_running). For an exporter
-/// that turns histograms into summaries by default, set [`DURATION_BUCKETS`].
+/// [`report_running`](crate::Session::report_running) sets the gauges of present runs and of the
+/// oldest ready key. For an exporter that turns histograms into summaries by default, set [`DURATION_BUCKETS`].
 ///
 /// # Examples
 ///
@@ -185,8 +185,8 @@ impl Metrics for NamedMetrics {
         self.longest_running.set(longest);
     }
 
-    fn oldest_ready(&mut self, age: Duration) {
-        self.oldest_ready.set(age);
+    fn oldest_ready(&mut self, waited: Duration) {
+        self.oldest_ready.set(waited);
     }
 
     fn retry(&mut self) {

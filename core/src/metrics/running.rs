@@ -1,5 +1,5 @@
-//! The runs that have not ended, in the order in which they began: what the two ages of the
-//! metrics are made of, without a look at every slot.
+//! The runs that have not ended, in the order in which they began: from which the metrics
+//! learn how long runs have lasted, without a look at every slot.
 
 use core::fmt;
 use core::time::Duration;
@@ -92,7 +92,7 @@ impl Running {
     }
 
     /// How long all runs together have lasted.
-    pub(crate) fn age_sum(&self, now: Instant) -> Duration {
+    pub(crate) fn sum(&self, now: Instant) -> Duration {
         let ends = self.slots.len() as u128 * u128::from(now.as_nanos());
         let sum = ends.saturating_sub(self.starts);
         let seconds = u64::try_from(sum / NANOS_PER_SECOND);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(running.oldest(), Some(SlotId(0)));
         running.end(&mut lists, SlotId(0), at(10));
         assert_eq!(running.oldest(), Some(SlotId(2)));
-        assert_eq!(running.age_sum(at(20)).as_nanos(), 8 + 7);
+        assert_eq!(running.sum(at(20)).as_nanos(), 8 + 7);
         running.end(&mut lists, SlotId(1), at(11));
         assert_eq!(running.len(), 2, "a run that is not there is not removed");
     }
@@ -158,18 +158,11 @@ mod tests {
     #[test]
     fn the_sum_saturates() {
         let (mut lists, mut running) = (Few::DEFAULT, Running::EMPTY);
-        assert_eq!(running.age_sum(Instant::NEVER), Duration::ZERO);
+        assert_eq!(running.sum(Instant::NEVER), Duration::ZERO);
         running.begin(&mut lists, SlotId(0), at(0));
-        assert_eq!(
-            running.age_sum(Instant::NEVER),
-            Duration::from_nanos(u64::MAX)
-        );
-        assert_eq!(running.age_sum(at(0)), Duration::ZERO);
+        assert_eq!(running.sum(Instant::NEVER), Duration::from_nanos(u64::MAX));
+        assert_eq!(running.sum(at(0)), Duration::ZERO);
         running.begin(&mut lists, SlotId(1), at(7));
-        assert_eq!(
-            running.age_sum(at(1)),
-            Duration::ZERO,
-            "the clock went back"
-        );
+        assert_eq!(running.sum(at(1)), Duration::ZERO, "the clock went back");
     }
 }

@@ -20,7 +20,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Errors
     ///
     /// [`Rejected::Closed`] after shutdown; [`Rejected::Full`] if the key is new and there is no
-    /// room. Both return the key and change nothing. A key that the queue already holds is always
+    /// room. Both return the key and change nothing. A key that the queue already has is always
     /// taken, and if there is no room, the oldest failure record is discarded to make some.
     ///
     /// # Examples
@@ -57,7 +57,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// As in client-go the delay is an add that happens later: it changes nothing for a key that is
     /// ready or active until it is over, and an [`add`](Self::add) meanwhile does not end it. The
     /// earlier of two deadlines wins. A delay of zero is an add, and leaves a pending
-    /// delay as it is. [`Duration::MAX`] means never, and sets no timer: the queue holds the key,
+    /// delay as it is. [`Duration::MAX`] means never, and sets no timer: the queue keeps the key,
     /// and returns it after shutdown.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
@@ -224,7 +224,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 
     /// Forgets the failures of a key in any state. A pending delay stays. O(1).
     ///
-    /// Returns how many failures were forgotten: zero for a key that the queue does not hold. What
+    /// Returns how many failures were forgotten: zero for a key that the queue does not have. What
     /// the limiter keeps for all keys together, such as the tokens of a
     /// [`TokenBucket`](crate::limiter::TokenBucket), is not restored.
     ///
@@ -330,7 +330,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// With levels the order can change: a ready key that also had a delay is left over once, at
     /// the higher of the two levels.
     ///
-    /// A key that the queue already holds is added once more, by the same rules as ever: of two
+    /// A key that the queue already has is added once more, by the same rules as ever: of two
     /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
     /// failures the larger counts.
     ///
@@ -696,7 +696,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             Err(Rejected::Full(key)) => key,
             other => return other.map(|scheduled| (scheduled, None)),
         };
-        // A key that made way would make room neither for a group nor in a queue that holds more
+        // A key that made way would make room neither for a group nor in a queue that has more
         // keys than fit.
         let queue = &mut *self.queue;
         let seat = queue.lists.seat(&queue.naming.group_of(&key), self.now);

@@ -140,7 +140,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             "Q5: no more than allowed"
         );
         let fits = records == 0 || !self.slots.is_over_full();
-        assert!(fits, "Q5: none in a queue that holds more keys than fit");
+        assert!(fits, "Q5: none in a queue that has more keys than fit");
         let mut next = self.lists.oldest_record();
         for _ in 0..records {
             assert!(

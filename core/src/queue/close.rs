@@ -51,7 +51,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// Until a `shut_down` interrupts the drain, getters find the queue closed once no key is ready
     /// or dirty. They wait for the end of a dirty key's run, so that one of them takes the key and
-    /// the drain can end. A caller that holds a dirty key must end its run before it waits for
+    /// the drain can end. A caller that has a dirty key must end its run before it waits for
     /// another key, or it waits for ever.
     ///
     /// # Examples
@@ -153,7 +153,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     fn close(&mut self, now: Instant) {
-        let _ = self.release_due(SlotId::NONE, now);
+        let _ = self.make_due_ready(SlotId::NONE, now);
         if !self.closed {
             self.closed = true;
             self.gate.set(Gate::PAUSED, false);
@@ -172,7 +172,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
 {
     /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
     /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
-    /// [`advance`](Self::advance) makes them ready in bounded steps.
+    /// [`advance`](Self::advance) makes a bounded number of them ready.
     ///
     /// A key that is also ready or active stays so. If a call waits for a queue that is
     /// [settled](crate::Queue::is_settled), [`close`](Self::close) names it.
@@ -206,7 +206,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             return None;
         }
         // The time of groups goes on, but no getter can be woken here for one that may start a run.
-        while queue.release_due(SlotId::NONE, queue.delays.stopped_at()) {}
+        while queue.make_due_ready(SlotId::NONE, queue.delays.stopped_at()) {}
         let id = queue.delays.first()?;
         let mut leftover = queue.leftover(id, queue.level_when_due(id))?;
         let (_, due) = queue.delays.pop()?;
@@ -252,8 +252,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         }
         let now = queue.delays.stopped_at();
         // The key is taken with its own deadline, so others have to make up for it (Q6).
-        let _ = queue.release_due(SlotId::NONE, now);
-        let id = queue.first_released(now, S::Lists::<P>::first_held)?;
+        let _ = queue.make_due_ready(SlotId::NONE, now);
+        let id = queue.first_now_ready(now, S::Lists::<P>::first_held)?;
         queue.take_out_ready(id)
     }
 }

@@ -439,14 +439,14 @@ mod growable {
         H: BuildHasher,
         P: Priorities,
     {
-        /// Sets how many keys the queue holds at most; [`usize::MAX`] for any number. There is no
+        /// Sets how many keys the queue has at most; [`usize::MAX`] for any number. There is no
         /// limit by default. O(1), and O(1) per failure record that makes way.
         ///
         /// From then on the queue is as full with so many keys as one of [`Fixed`] storage: a new
         /// key is [refused](crate::Rejected::Full), and a key that is kept only for its failures
         /// makes way for it. Takes no memory in advance.
         ///
-        /// A queue that holds more keys than that keeps all that are ready, active or delayed, and
+        /// A queue that has more keys than that keeps all that are ready, active or delayed, and
         /// discards failure records, the oldest first. It refuses new keys, and displaces none for
         /// them, until fewer keys are left than fit. With a limit of zero it takes no new key. If
         /// the limit is raised, a call that [waits for room](crate::binding::Shared) is woken.

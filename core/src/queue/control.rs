@@ -253,12 +253,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.lists.groups().map_or(0, |groups| groups.len())
     }
 
-    /// Passes each group to `visit`, with its figures, in steps: call this until it returns
-    /// `false`. A step looks at 32 groups (8 without the feature `alloc`), O(1) each, and changes
+    /// Passes each group to `visit`, with its figures, a chunk at a time: call this until it returns
+    /// `false`. A call looks at 32 groups (8 with `Fixed` storage), O(1) each, and changes
     /// nothing.
     ///
-    /// Groups come in no order. One that is there from the first step to the last is passed exactly
-    /// once; one that comes or goes between two steps may or may not be.
+    /// Groups come in no order. A group that is there from the first call to the last is passed exactly
+    /// once. One that comes or goes between two calls may or may not be.
     ///
     /// # Examples
     ///
@@ -287,7 +287,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let Some(groups) = self.lists.groups() else {
             return false;
         };
-        sweep.step(groups.bound(), |id| {
+        sweep.chunk(groups.bound(), S::LOOKS_PER_LOCK, |id| {
             if let Some((name, state)) = groups.group_at(id) {
                 visit(name, state);
             }
@@ -331,7 +331,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     where
         P: Grouped,
     {
-        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
         if let Some(groups) = self.queue.lists.groups_mut() {
             groups.limit_all(limits);
         }
@@ -364,7 +364,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     where
         P: Grouped<Group = G>,
     {
-        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
         let limited = match self.queue.lists.groups_mut() {
             Some(groups) => groups.limit(name, limits),
             None => Ok(()),
@@ -401,7 +401,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     where
         P: Grouped<Group = G>,
     {
-        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
         match self.queue.lists.groups_mut() {
             Some(groups) => groups.pause(name),
             None => Ok(()),
@@ -432,7 +432,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         G: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
         if let Some(groups) = self.queue.lists.groups_mut() {
             groups.unpause(name);
         }

@@ -16,8 +16,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// them at the latest, so that nothing an operation does or returns depends on the backlog.
     // Inlines only the check, to keep code small.
     #[inline(always)]
-    pub(crate) fn release_due(&mut self, own: SlotId, now: Instant) -> bool {
-        self.has_deadlines() && self.release_some(own, now)
+    pub(crate) fn make_due_ready(&mut self, own: SlotId, now: Instant) -> bool {
+        self.has_deadlines() && self.make_some_ready(own, now)
     }
 
     #[inline(always)]
@@ -26,7 +26,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     #[inline(never)]
-    pub(super) fn release_some(&mut self, own: SlotId, now: Instant) -> bool {
+    pub(super) fn make_some_ready(&mut self, own: SlotId, now: Instant) -> bool {
         let (clock, now) = (now, self.time_at(now));
         let may_be_due = self.delays.may_be_due(now) || self.lists.is_due(clock);
         may_be_due && self.release_at_most(own, now, clock)
@@ -89,7 +89,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         B: Eq + Hash + ?Sized,
     {
         let located = self.slots.locate(key);
-        let _ = self.release_due(located.found().unwrap_or(SlotId::NONE), now);
+        let _ = self.make_due_ready(located.found().unwrap_or(SlotId::NONE), now);
         located
     }
 
@@ -104,26 +104,26 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// The first ready key. No deadline of it has passed. Goes on with the backlog until a key is
-    /// ready: then as many steps as there are active keys whose own deadlines have passed.
+    /// ready: then once for each active key whose own deadline has passed.
     #[inline]
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
         let most = self.due_keys_max.get();
         while self.lists.catch_up(most) {}
-        let first = self.first_released(now, S::Lists::<P>::first_ready);
+        let first = self.first_now_ready(now, S::Lists::<P>::first_ready);
         if P::Age::after(self.age_limit).is_none() {
             return first;
         }
         // A deadline may have raised a key that has aged, so that it is first.
-        self.first_aged_released(now)
+        self.first_aged_now_ready(now)
             .or_else(|| self.lists.first_ready())
     }
 
     /// The key that is first because of its age. No deadline of it has passed. `None` if two keys
     /// in a row had such a deadline: the first at the highest level is handed out then, so that a
     /// get is bounded.
-    fn first_aged_released(&mut self, now: Instant) -> Option<SlotId> {
+    fn first_aged_now_ready(&mut self, now: Instant) -> Option<SlotId> {
         let aged = self.first_aged(now)?;
-        if !self.release_own(aged, now) {
+        if !self.make_own_ready(aged, now) {
             return Some(aged);
         }
         // The deadline may have raised the key, which stands behind others then.
@@ -133,7 +133,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Makes a key ready whose deadline has passed. Returns whether it has.
-    fn release_own(&mut self, own: SlotId, now: Instant) -> bool {
+    fn make_own_ready(&mut self, own: SlotId, now: Instant) -> bool {
         let now = self.time_at(now);
         if !self.delays.has_passed(own, now) {
             return false;
@@ -148,7 +148,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// has not passed: either the key was first before, or its deadline has just made it ready or
     /// raised it, or its group has just got a token.
     #[inline]
-    pub(super) fn first_released(
+    pub(super) fn first_now_ready(
         &mut self,
         now: Instant,
         first_of: impl Fn(&S::Lists<P>) -> Option<SlotId>,
@@ -158,14 +158,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         let own = first_of(&self.lists).unwrap_or(SlotId::NONE);
         loop {
-            let backlog = self.release_some(own, now);
+            let backlog = self.make_some_ready(own, now);
             let first = first_of(&self.lists);
             if first.is_some() || !backlog {
                 // If it is raised, it is still first.
                 if (S::Lists::<P>::BLOCKS || S::Policy::<P>::SUSPENDS)
                     && let Some(first) = first
                 {
-                    let _ = self.release_own(first, now);
+                    let _ = self.make_own_ready(first, now);
                 }
                 return first;
             }

@@ -273,7 +273,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let _ = self.delay_until(id, held, level);
             if self.closed {
                 // The key does not become ready, so others have to make up for it (Q6).
-                let _ = self.release_due(SlotId::NONE, now);
+                let _ = self.make_due_ready(SlotId::NONE, now);
             }
         }
         let _ = self.put_off(id, held);

@@ -341,8 +341,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         if queue.closed {
             return;
         }
-        let _ = queue.release_due(SlotId::NONE, *now);
-        let (sum, longest) = queue.ages(*now);
+        let _ = queue.make_due_ready(SlotId::NONE, *now);
+        let (sum, longest) = queue.running_times(*now);
         let oldest = queue.oldest_ready(*now);
         queue.metrics.unfinished_work(sum);
         queue.metrics.longest_running(longest);
@@ -455,13 +455,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// How long all runs together have lasted, and the longest of them. Zero without times.
-    fn ages(&self, now: Instant) -> (Duration, Duration) {
+    fn running_times(&self, now: Instant) -> (Duration, Duration) {
         let Some(running) = self.metrics.running(&self.running) else {
             return (Duration::ZERO, Duration::ZERO);
         };
-        let age = |id| Some(now.saturating_since(self.started(id)?));
-        let longest = running.oldest().and_then(age);
-        (running.age_sum(now), longest.unwrap_or(Duration::ZERO))
+        let lasted = |id| Some(now.saturating_since(self.started(id)?));
+        let longest = running.oldest().and_then(lasted);
+        (running.sum(now), longest.unwrap_or(Duration::ZERO))
     }
 
     /// When the run of an active slot began.
@@ -479,7 +479,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             if !self.is_run_by(&ticket) {
                 return Finished::Stale;
             }
-            let _ = self.release_due(id, now);
+            let _ = self.make_due_ready(id, now);
             if holds && action.forgets() {
                 // Before the next run is scheduled, because a hold is forgotten too.
                 self.forget(id);
@@ -489,7 +489,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             holds = self.holds();
             was_dirty = holds && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
-            let _ = self.release_some(id, now);
+            let _ = self.make_some_ready(id, now);
         }
         let again = if holds {
             let Some(again) = self.end_held_run(ticket, action.forgets(), now) else {

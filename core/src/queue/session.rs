@@ -47,7 +47,7 @@ where
 {
     pub(super) queue: &'q mut Queue<K, P, L, S, M>,
     pub(super) now: Instant,
-    /// The copy of a key that the queue holds already.
+    /// The copy of a key that the queue has already.
     pub(super) spare: Option<K>,
 }
 
@@ -101,7 +101,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Ends the session. Returns the calls to wake, after the lock is released. O(1).
+    /// Ends the session. Returns the calls to wake, once the queue is unlocked. O(1).
     #[inline]
     pub fn close(self) -> Wake {
         if self.queue.watched.may_owe() {
@@ -122,8 +122,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     }
 
     /// Makes some due keys ready. Returns whether there may be more.
-    pub(crate) fn release_some_due(&mut self) -> bool {
-        self.queue.release_due(SlotId::NONE, self.now)
+    pub(crate) fn make_some_due_ready(&mut self) -> bool {
+        self.queue.make_due_ready(SlotId::NONE, self.now)
     }
 
     /// Takes out the copy of a key that the last add did not store, to drop it where no lock is

@@ -27,7 +27,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 *spare = Some(key);
                 return Ok(Added::Coalesced);
             }
-            let _ = self.release_due(located.found().unwrap_or(SlotId::NONE), now);
+            let _ = self.make_due_ready(located.found().unwrap_or(SlotId::NONE), now);
             located
         } else {
             // On a board the shorter path for a key that is ready costs more than it saves.
@@ -234,14 +234,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.seat_again(group, now)
     }
 
-    /// Releases a slot that is live for its failures alone.
+    /// Frees a slot that is live for its failures alone.
     pub(super) fn drop_record(&mut self, id: SlotId) {
         self.end_hold(id);
         self.lists.discard_record(id);
         self.release_slot(id);
     }
 
-    /// Releases a slot that has become idle, or lost its delay, unless it has another reason to be
+    /// Frees a slot that has become idle, or lost its delay, unless it has another reason to be
     /// live. Comes last, because the key's `Drop` may run here.
     // On boards a copy at each call costs flash.
     #[cfg_attr(feature = "alloc", inline(always))]
@@ -265,7 +265,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     // Without a hint to inline it: a copy at each call would cost a board 80 bytes of flash.
     pub(super) fn release_slot(&mut self, id: SlotId) {
         self.lists.dismiss(id);
-        self.slots.release(id);
+        self.slots.free(id);
     }
 
     /// [`release_if_unused`](Self::release_if_unused) for a slot that may still be ready or active.

@@ -39,7 +39,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// key runs again at once. A [hold](crate::Policy) that ends later than the suspension delays
     /// the key until then, also after `resume`.
     ///
-    /// Returns `false` and changes nothing if the queue does not hold the key or has only its
+    /// Returns `false` and changes nothing if the queue does not have the key or has only its
     /// failures, and after shutdown. With a timeout of [`Duration::MAX`] the key waits for `resume`
     /// alone. A timeout of zero has ended before the next operation.
     ///
@@ -450,7 +450,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.begin_suspension(id, until, flags);
         if was_dirty && self.closed {
             // The key does not become ready, so others have to make up for it (Q6).
-            let _ = self.release_due(SlotId::NONE, now);
+            let _ = self.make_due_ready(SlotId::NONE, now);
         }
     }
 

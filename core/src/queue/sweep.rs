@@ -1,4 +1,4 @@
-//! Going through all keys in bounded steps: cancelling, expediting or showing them.
+//! Going through all keys, a bounded number at a time: cancelling, expediting or showing them.
 
 use super::*;
 
@@ -30,10 +30,15 @@ impl Sweep {
         self.cancelled
     }
 
-    /// Passes the slots of one step to `visit`. Returns whether there are more.
-    pub(super) fn step(&mut self, bound: usize, mut visit: impl FnMut(SlotId)) -> bool {
+    /// Passes the next slots to `visit`, `most` of them. Returns whether there are more.
+    pub(super) fn chunk(
+        &mut self,
+        bound: usize,
+        most: usize,
+        mut visit: impl FnMut(SlotId),
+    ) -> bool {
         self.begin(bound);
-        for _ in 0..VISITS_MAX {
+        for _ in 0..most {
             let Some(id) = self.next_slot() else {
                 break;
             };
@@ -42,7 +47,7 @@ impl Sweep {
         !self.is_over()
     }
 
-    /// Sets the end, in the first step.
+    /// Sets the end, in the first call.
     pub(super) fn begin(&mut self, bound: usize) {
         self.end.get_or_insert(bound);
     }
@@ -65,12 +70,12 @@ impl Sweep {
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, in steps: call this until
-    /// it returns `false`. A step makes due keys ready, or looks at 32 slots (8 without the feature
-    /// `alloc`) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
+    /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, a chunk at a time: call this until
+    /// it returns `false`. A call makes due keys ready, or looks at 32 slots (8 with
+    /// [`Fixed`](crate::storage::Fixed) storage) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
     ///
     /// Asks about each key that is ready, active or delayed, in no order; the order of those that
-    /// stay does not change. A key that is added between two steps may or may not be asked about.
+    /// stay does not change. A key that is added between two calls may or may not be asked about.
     /// The order in which failure records are discarded when room is short is not specified for
     /// keys that were cancelled together. `keep` must not touch the queue.
     ///
@@ -87,7 +92,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
     /// let _ = queue.at(now).add_many(1..=16, |_| {});
     ///
-    /// // Interrupts are served between any two steps.
+    /// // Interrupts are served between any two calls.
     /// let mut sweep = Sweep::new();
     /// while queue.at(now).retain_some(&mut sweep, |sensor| *sensor <= 10) {}
     /// assert_eq!(sweep.cancelled(), 6);
@@ -95,12 +100,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// ```
     pub fn retain_some(&mut self, sweep: &mut Sweep, mut keep: impl FnMut(&K) -> bool) -> bool {
         let Self { queue, now, .. } = self;
-        if queue.release_due(SlotId::NONE, *now) {
+        if queue.make_due_ready(SlotId::NONE, *now) {
             return true;
         }
         sweep.begin(queue.slots.bound());
         let last = sweep.cancelled + usize::from(queue.due_keys_max.get());
-        for _ in 0..VISITS_MAX {
+        for _ in 0..S::LOOKS_PER_LOCK {
             if sweep.cancelled >= last {
                 break;
             }
@@ -161,7 +166,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// shutdown.
     ///
     /// If the queue holds keys, it ends delays in no order, and looks at no more than 32 slots in
-    /// a step, because it cannot end those of keys that are [held](crate::Policy).
+    /// a call, because it cannot end those of keys that are [held](crate::Policy).
     ///
     /// # Examples
     ///
@@ -178,7 +183,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// for seconds in (1..=16).rev() {
     ///     let _ = queue.at(now).add_after(seconds, Duration::from_secs(seconds));
     /// }
-    /// // Interrupts are served between any two steps.
+    /// // Interrupts are served between any two calls.
     /// let mut sweep = Sweep::new();
     /// while queue.at(now).expedite_some(&mut sweep) {}
     /// assert_eq!(queue.at(now).len(), 16);
@@ -190,7 +195,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
             return false;
         }
         // What has passed comes in the order of its time, also among groups.
-        if queue.release_due(SlotId::NONE, *now) {
+        if queue.make_due_ready(SlotId::NONE, *now) {
             return true;
         }
         if queue.holds() {
@@ -205,13 +210,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         !queue.delays.is_empty()
     }
 
-    /// Passes each key that the queue holds to `visit`, with what the queue knows about it, in
-    /// steps: call this until it returns `false`. A step looks at 32 slots (8 without the feature
-    /// `alloc`), O(1) each, and changes nothing.
+    /// Passes each key that the queue has to `visit`, with what the queue knows about it, in
+    /// chunks: call this until it returns `false`. A call looks at 32 slots (8 with
+    /// [`Fixed`](crate::storage::Fixed) storage), O(1) each, and changes nothing.
     ///
-    /// Keys come in no order. A key that the queue holds from the first step to the last is passed
-    /// exactly once; one that is added or removed between two steps may or may not be. Each is
-    /// shown as it is at its step, as [`state`](Self::state) shows it: if its deadline has passed,
+    /// Keys come in no order. A key that the queue has from the first call to the last is passed
+    /// exactly once; one that is added or removed between two calls may or may not be. Each is
+    /// shown as it is at that call, as [`state`](Self::state) shows it: if its deadline has passed,
     /// it is ready.
     ///
     /// # Examples
@@ -228,7 +233,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// let _ = queue.at(now).add_many(1..=16, |_| {});
     /// let _work = queue.at(now).try_get();
     ///
-    /// // Interrupts are served between any two steps.
+    /// // Interrupts are served between any two calls.
     /// let (mut ready, mut active) = (0, 0);
     /// let mut sweep = Sweep::new();
     /// while queue.at(now).snapshot_some(&mut sweep, |_, state| {
@@ -238,7 +243,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// assert_eq!((ready, active), (15, 1));
     /// ```
     pub fn snapshot_some(&self, sweep: &mut Sweep, mut visit: impl FnMut(&K, KeyState)) -> bool {
-        sweep.step(self.queue.slots.bound(), |id| {
+        sweep.chunk(self.queue.slots.bound(), S::LOOKS_PER_LOCK, |id| {
             if let Some((key, state)) = self.queue.entry(id, self.now) {
                 visit(key, state);
             }
@@ -246,15 +251,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     }
 }
 
-/// How many slots a step looks at.
-pub(crate) const VISITS_MAX: usize = if cfg!(feature = "alloc") { 32 } else { 8 };
-
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Ends the delays of the next slots of a sweep.
     fn expedite_slots(&mut self, sweep: &mut Sweep, now: Instant) -> bool {
         sweep.begin(self.slots.bound());
         let mut left = self.due_keys_max.get();
-        for _ in 0..VISITS_MAX {
+        for _ in 0..S::LOOKS_PER_LOCK {
             if left == 0 {
                 break;
             }

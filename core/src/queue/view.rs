@@ -9,7 +9,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 {
     /// Returns the number of ready keys: client-go's `Len`. Active and delayed keys do not count.
     /// O(1), and O(log n) for each due key that is not ready yet: [`advance`](Self::advance) makes
-    /// them ready in bounded steps.
+    /// a bounded number of them ready.
     ///
     /// # Examples
     ///
@@ -32,7 +32,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// ```
     #[doc(alias = "Len")]
     pub fn len(&mut self) -> usize {
-        while self.queue.release_due(SlotId::NONE, self.now) {}
+        while self.queue.make_due_ready(SlotId::NONE, self.now) {}
         self.queue.lists.ready_len()
     }
 
@@ -57,12 +57,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// for sensor in 0..16 {
     ///     let _ = queue.at(now).add_at(sensor, due);
     /// }
-    /// // Interrupts are served between any two steps.
+    /// // Interrupts are served between any two calls.
     /// while queue.at(due).advance() {}
     /// assert_eq!(queue.at(due).len(), 16);
     /// ```
     pub fn advance(&mut self) -> bool {
-        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
         self.queue.delays.is_due(self.now)
     }
 
@@ -90,11 +90,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     pub fn is_empty(&mut self) -> bool {
         let first = self
             .queue
-            .first_released(self.now, S::Lists::<P>::first_held);
+            .first_now_ready(self.now, S::Lists::<P>::first_held);
         first.is_none()
     }
 
-    /// Returns what the queue knows about a key, `None` if it does not hold the key. O(log n).
+    /// Returns what the queue knows about a key, `None` if it does not have the key. O(log n).
     ///
     /// # Examples
     ///

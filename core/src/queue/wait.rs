@@ -128,7 +128,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// assert!(!queue.at(now + minute).is_idle());
     /// ```
     pub fn is_idle(&mut self) -> bool {
-        let _ = self.queue.release_due(SlotId::NONE, self.now);
+        let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
         self.queue.has_no_work()
     }
 
@@ -230,7 +230,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// Each place that becomes free wakes one call, the first that has not been woken. A key that
     /// is added otherwise meanwhile takes the place before it: the call waits again, and stays the
-    /// first. A key that the queue holds needs no room.
+    /// first. A key that the queue has needs no room.
     ///
     /// A fixed queue may have room for keys of its [groups](crate::priority::Groups), but for no
     /// other group. Then every change that may bring room wakes every call.
@@ -422,7 +422,7 @@ pub struct Adding<K> {
     options: AddOptions,
     /// [`Rejected::Full`] until the key is added, or refused for another reason.
     result: Result<Scheduled, Rejected<K>>,
-    /// The copy of a key that the queue holds already, to be dropped after the lock.
+    /// The copy of a key that the queue has already, to be dropped after the lock.
     spare: Option<K>,
 }
 

@@ -88,7 +88,7 @@ pub struct FixedSlots<K, S, const N: usize, I> {
     heads: [I; N],
     /// The next slot in the chain of a live slot, or in the free list.
     nexts: [I; N],
-    /// The chain of each live slot, so that a slot is released without hashing its key again.
+    /// The chain of each live slot, so that a slot is freed without hashing its key again.
     chains: [I; N],
     free: I,
     len: usize,
@@ -146,7 +146,7 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
         self.set_next(id, next);
     }
 
-    /// Takes a slot out of its chain. As many steps as the chain is long.
+    /// Takes a slot out of its chain. O(n) in the length of the chain.
     #[inline]
     fn leave(&mut self, chain: usize, id: SlotId) {
         let (gone, next) = (I::new(id), self.next(id));
@@ -218,7 +218,7 @@ impl<K: Eq + Hash, S, const N: usize, I: Index> Slots<K, S> for FixedSlots<K, S,
         self.len += 1;
     }
 
-    fn release(&mut self, id: SlotId) {
+    fn free(&mut self, id: SlotId) {
         if let Some(chain) = self.chains.get(id.index()).and_then(|chain| chain.get()) {
             self.leave(chain.index(), id);
         }

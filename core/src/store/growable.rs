@@ -308,7 +308,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
     #[inline(always)]
-    fn release(&mut self, id: SlotId) {
+    fn free(&mut self, id: SlotId) {
         let Some(entry @ Entry::Live(_)) = self.entries.get_mut(id.index()) else {
             return;
         };
@@ -424,7 +424,7 @@ mod tests {
             let Located::Found(id) = slots.locate(&key) else {
                 panic!("{key} was stored");
             };
-            slots.release(id);
+            slots.free(id);
         }
         assert!((0..MANY).all(|key| is_stored(&slots, key) == (key % 2 == 1)));
     }
@@ -437,7 +437,7 @@ mod tests {
             let Located::Found(id) = slots.locate(&key) else {
                 panic!("{key} was stored");
             };
-            slots.release(id);
+            slots.free(id);
         }
         slots.reserve(100);
         assert_eq!(slots.bound(), 300, "a hundred slots are vacant");

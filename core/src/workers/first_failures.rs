@@ -34,7 +34,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// up at its first failure, [`Duration::MAX`] never.
     ///
     /// These workers keep the time of the first failure of each key that is to be retried: a copy
-    /// of the key and 8 bytes, as long as the queue holds the key. So only their own runs count.
+    /// of the key and 8 bytes, as long as the queue has the key. So only their own runs count.
     /// Costs O(1) per run, amortized: from time to time a failure looks for keys that the queue has
     /// let go, O(n) in the keys that are to be retried, each under a lock of its own.
     ///
@@ -101,7 +101,7 @@ impl<K: Eq + Hash + Clone> FirstFailures<K> {
     fn insert(&self, key: K, first: Instant, queue: &dyn Runs<K>) {
         let mut state = self.lock();
         if state.firsts.len() >= state.sweep_at {
-            state.firsts.retain(|key, _| queue.holds(key));
+            state.firsts.retain(|key, _| queue.contains(key));
             state.sweep_at = state.firsts.len().saturating_mul(2).max(SWEEP_MIN);
         }
         state.firsts.insert(key, first);

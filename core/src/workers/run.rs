@@ -20,14 +20,14 @@ use crate::timer::{Timer, timeout_at};
 #[doc = include_str!("../shared/example.txt")]
 /// let _ = queue.add("node-7");
 /// let keys: &dyn Runs<&str> = &queue;
-/// assert!(keys.holds(&"node-7") && !keys.holds(&"node-8"));
+/// assert!(keys.contains(&"node-7") && !keys.contains(&"node-8"));
 /// ```
 pub trait Runs<K> {
     /// Returns the time of the queue's clock.
     fn now(&self) -> Instant;
 
-    /// Returns whether the queue holds a key, if only for its failures.
-    fn holds(&self, key: &K) -> bool;
+    /// Returns whether the queue has a key, if only for its failures.
+    fn contains(&self, key: &K) -> bool;
 }
 
 impl<H: Host> Runs<H::Key> for Shared<H> {
@@ -35,7 +35,7 @@ impl<H: Host> Runs<H::Key> for Shared<H> {
         self.now()
     }
 
-    fn holds(&self, key: &H::Key) -> bool {
+    fn contains(&self, key: &H::Key) -> bool {
         self.contains(key)
     }
 }

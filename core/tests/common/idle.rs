@@ -11,7 +11,7 @@ impl Runs<u8> for Idle {
         Instant::EPOCH
     }
 
-    fn holds(&self, _: &u8) -> bool {
+    fn contains(&self, _: &u8) -> bool {
         true
     }
 }

@@ -85,7 +85,7 @@ struct Progress {
     last: Option<Arc<watcher::Error>>,
 }
 
-/// How often client-go reports the ages of what is running.
+/// How often client-go reports how long runs have lasted.
 const REPORT_PERIOD: Duration = Duration::from_millis(500);
 /// How often keys are forgotten that have left the queue while they waited.
 const SWEEP_PERIOD: Duration = Duration::from_secs(60);

@@ -35,7 +35,7 @@ pub(crate) fn attach<K: Resource>(builder: KeysBuilder<K>, _name: Option<&str>) 
     builder
 }
 
-/// Whether ages of runs are reported.
+/// Whether the controller reports how long runs have lasted.
 pub(crate) fn reports(_name: Option<&str>) -> bool {
     false
 }

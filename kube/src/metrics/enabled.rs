@@ -100,7 +100,7 @@ pub(crate) fn attach<K: Resource>(builder: KeysBuilder<K>, name: Option<&str>) -
     }
 }
 
-/// Whether ages of runs are reported.
+/// Whether the controller reports how long runs have lasted.
 pub(crate) fn reports(name: Option<&str>) -> bool {
     name.is_some()
 }

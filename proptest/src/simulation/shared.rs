@@ -57,7 +57,7 @@ impl<K: Ord + Clone + Debug + 'static> Runs<K> for Shared<K> {
     }
 
     /// A run keeps its key in the queue.
-    fn holds(&self, _: &K) -> bool {
+    fn contains(&self, _: &K) -> bool {
         true
     }
 }

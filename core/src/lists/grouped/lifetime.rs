@@ -15,7 +15,7 @@ impl<B: Backing> Group<B> {
         Self {
             lanes: ConstDefault::DEFAULT,
             ready: 0,
-            members: 0,
+            total: 0,
             records: 0,
             active: 0,
             own: None,
@@ -31,7 +31,7 @@ impl<B: Backing> Group<B> {
 
     /// Whether nothing keeps it, except for tokens that it has to earn.
     pub(super) fn is_unused(&self) -> bool {
-        self.members == 0 && self.own.is_none() && !self.paused
+        self.total == 0 && self.own.is_none() && !self.paused
     }
 }
 
@@ -65,7 +65,7 @@ impl<B: Backing> GroupedLists<B> {
         if !self.resting.is_empty() {
             let _ = self.resting.remove(group);
         }
-        self.groups.release(group);
+        self.groups.free(group);
     }
 
     /// Forgets groups that have left and have earned their tokens: at most two, for one that comes.
@@ -101,10 +101,10 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Adds a group, in which so many keys are. `None` if there is no room.
     #[inline]
-    pub(super) fn add(&mut self, name: B::Name, place: Place<B>, members: u32) -> Option<SlotId> {
+    pub(super) fn add(&mut self, name: B::Name, place: Place<B>, keys: u32) -> Option<SlotId> {
         let vacancy = self.groups.vacancy()?;
         let mut own = Group::new(&self.limits, self.generation, self.closed);
-        own.members = members;
+        own.total = keys;
         self.groups.claim(vacancy, place, name, own, Phase::Idle);
         self.begin_rate(vacancy, self.limits.bucket().cloned());
         Some(vacancy)

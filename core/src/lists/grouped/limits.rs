@@ -259,7 +259,7 @@ impl<B: Backing> GroupedLists<B> {
         let state = GroupState {
             ready: own.ready as usize,
             active: own.active as usize,
-            total: own.members as usize,
+            total: own.total as usize,
             blocked: waits_for_token || !own.is_within(&self.limits, self.closed),
             paused: own.paused && !self.closed,
         };

@@ -8,8 +8,8 @@
 //! list, or a pop, shortens the list by one; and each move makes up for one of these.
 //!
 //! So the list has a key while the ring has a stale number, and once it is empty the ring is as it
-//! was. Meanwhile the first segment of the ring is *held* here, so that the ring shows no first
-//! number, and its own methods need not know of all this.
+//! was. Meanwhile the first segment of the ring is kept here, which *hides* the numbers: the ring shows no first
+//! one, and its own methods need not know of all this.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use core::mem;
 
 use crate::id::SlotId;
 use crate::lists::List;
-use crate::ring::{Held, Ring};
+use crate::ring::{HiddenFront, Ring};
 use crate::segments::Segments;
 
 use super::GrowableLinks;
@@ -25,10 +25,10 @@ use super::GrowableLinks;
 /// Which numbers of a ring are stale, and the keys that were moved out of it.
 #[derive(Debug)]
 pub(super) struct Removals {
-    /// The first ready keys. While there are any, the ring is held.
+    /// The first ready keys. While there are any, the ring is hidden.
     front: List<u32>,
-    /// The first segment of the ring while it is held.
-    held: Held,
+    /// The first segment of the ring while it is hidden.
+    hidden: HiddenFront,
     /// How many numbers of each slot are stale. They are the first ones of that slot in the ring.
     stale: Segments<u32, 512>,
     stale_len: usize,
@@ -38,7 +38,7 @@ impl Default for Removals {
     fn default() -> Self {
         Self {
             front: List::new(),
-            held: Held::default(),
+            hidden: HiddenFront::default(),
             stale: Segments::new(),
             stale_len: 0,
         }
@@ -50,7 +50,7 @@ impl Removals {
         self.front.first()
     }
 
-    /// Takes the first key out, if the ring is held. O(1).
+    /// Takes the first key out, if the ring is hidden. O(1).
     pub(super) fn pop(&mut self, ring: &mut Ring, links: &mut GrowableLinks) -> Option<SlotId> {
         let first = self.front.pop_front(links)?;
         self.restore(ring, links);
@@ -68,11 +68,11 @@ impl Removals {
         self.restore(ring, links);
     }
 
-    /// Makes the list longer than there are stale numbers, if there are any, and holds the ring
+    /// Makes the list longer than there are stale numbers, if there are any, and hides the ring
     /// while the list has a key.
     fn restore(&mut self, ring: &mut Ring, links: &mut GrowableLinks) {
         if ring.hidden() > 0 {
-            ring.show(mem::take(&mut self.held));
+            ring.show(mem::take(&mut self.hidden));
         }
         for _ in 0..2 {
             if self.stale_len > 0 && self.front.len() <= self.stale_len {
@@ -81,7 +81,7 @@ impl Removals {
         }
         if self.front.len() > 0 {
             let more = self.front.len() - self.stale_len;
-            self.held = ring.hide(|held| held.numbers().len() + more);
+            self.hidden = ring.hide(|front| front.numbers().len() + more);
         }
     }
 
@@ -114,7 +114,7 @@ impl Removals {
         if let Some(id) = numbers.get(place) {
             return Some(*id);
         }
-        let held = self.held.numbers().iter().copied();
+        let hidden = self.hidden.numbers().iter().copied();
         let shown = (0..).map_while(|place| ring.get(place));
         let mut stale = BTreeMap::new();
         let is_live = |number: &u32| {
@@ -125,7 +125,7 @@ impl Removals {
             *left = left.saturating_sub(1);
             live
         };
-        let mut live = held.chain(shown).filter(is_live);
+        let mut live = hidden.chain(shown).filter(is_live);
         live.nth(place - numbers.len()).map(SlotId)
     }
 }

@@ -57,7 +57,7 @@ const FEW: usize = BUCKETS / 128;
 
 /// How many buckets are looked at with each new slot: a table is split before the next one has to
 /// be.
-const STEP: usize = 16;
+const MOVES: usize = 16;
 
 impl Tables {
     pub(super) const fn new() -> Self {
@@ -202,7 +202,7 @@ impl Tables {
     /// Called for each new slot.
     pub(super) fn grow(&mut self, count: usize, slots: &mut impl Places) {
         if self.is_split() {
-            self.move_some(STEP, slots);
+            self.move_some(MOVES, slots);
         } else if self.many.len().max(1) < tables_for(count) {
             self.begin_split();
         } else {
@@ -210,7 +210,7 @@ impl Tables {
         }
     }
 
-    /// Makes room for so many slots. As many steps as there are slots.
+    /// Makes room for so many slots. O(n) in the slots.
     pub(super) fn reserve(&mut self, count: usize, slots: &mut impl Places) {
         self.move_some(usize::MAX, slots);
         self.grow_one(count, slots);

@@ -2,6 +2,7 @@
 //! keys, and whatever has to make many due keys ready first.
 
 use core::iter;
+use core::ops::Deref;
 
 use heapless::Vec;
 
@@ -9,35 +10,41 @@ use crate::action::Action;
 use crate::group::Grouped;
 use crate::lists::grouped::GroupState;
 use crate::outcome::{AddedMany, KeyState, Leftover, Rejected, Stats};
-use crate::queue::{Sweep, VISITS_MAX};
+use crate::queue::Sweep;
 use crate::shared::{Access, Host, Shared};
+use crate::storage::Storage;
 use crate::time::Clock;
 use crate::work::Ticket;
 
-/// How many keys of a batch are added, taken or ended under one lock, so that no call waits for a
-/// whole batch of another: 64, or 8 without the feature `alloc`.
-///
-/// A batch of at most this many keys is one step. A larger one is several: other calls may come in
-/// between, and each step sends its own wake. While keys are added they need room on the stack,
-/// about three times the size of a key for each of a step.
-///
-/// # Examples
-///
-/// ```
-/// use requeue_core::binding::KEYS_PER_LOCK;
-///
-/// let locks = 1_000_usize.div_ceil(KEYS_PER_LOCK);
-/// assert!(locks > 1, "a batch of 1,000 keys is added in {locks} steps");
-/// ```
-pub const KEYS_PER_LOCK: usize = if cfg!(feature = "alloc") { 64 } else { 8 };
+/// A number of items that is known beforehand, without an allocator.
+pub trait Bounded<T>:
+    Default + Deref<Target = [T]> + FromIterator<T> + IntoIterator<Item = T>
+{
+    /// Adds an item. Hands it back if there is no room.
+    fn push(&mut self, item: T) -> Result<(), T>;
+}
 
-type Step<T> = Vec<T, KEYS_PER_LOCK>;
+impl<T, const N: usize> Bounded<T> for Vec<T, N> {
+    fn push(&mut self, item: T) -> Result<(), T> {
+        self.push(item)
+    }
+}
 
-type Page<T> = Vec<T, VISITS_MAX>;
+type Chunk<H, T> = <<H as Host>::Storage as Storage>::Chunk<T>;
+
+type Page<H, T> = <<H as Host>::Storage as Storage>::Page<T>;
+
+/// The next items of an iterator, as many as one lock may take, and whether there may be more.
+fn next_chunk<H: Host, T>(items: &mut impl Iterator<Item = T>) -> (Chunk<H, T>, bool) {
+    let most = H::Storage::KEYS_PER_LOCK;
+    let chunk: Chunk<H, T> = items.take(most).collect();
+    let has_more = chunk.len() == most;
+    (chunk, has_more)
+}
 
 /// For runtimes: many runs by their tickets, and what is left.
 impl<H: Host> Shared<H> {
-    /// Ends many runs, up to [`KEYS_PER_LOCK`](crate::binding::KEYS_PER_LOCK) under one lock. Costs
+    /// Ends many runs, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. Costs
     /// per run as [`finish`](Self::finish). The iterator runs while the queue is not locked.
     ///
     /// If a key's `Drop` panics, its own run is over. The tickets after it are lost with the
@@ -62,15 +69,14 @@ impl<H: Host> Shared<H> {
         let mut tickets = tickets.into_iter();
         let mut stale = 0;
         loop {
-            let step: Step<Ticket> = tickets.by_ref().take(KEYS_PER_LOCK).collect();
-            let is_last = !step.is_full();
-            if step.is_empty() {
+            let (chunk, has_more) = next_chunk::<H, _>(&mut tickets);
+            if chunk.is_empty() {
                 return stale;
             }
             stale += self.timed(action.needs_time(), |session| {
-                session.finish_many(step, action)
+                session.finish_many(chunk, action)
             });
-            if is_last {
+            if !has_more {
                 return stale;
             }
         }
@@ -98,8 +104,8 @@ impl<H: Host> Shared<H> {
         if !self.look(|queue| queue.is_shutting_down()) {
             return None;
         }
-        when_released(self, |session| {
-            // Read under the lock: what others do before this step happens before this time.
+        when_due_are_ready(self, |session| {
+            // Read under the lock: what others do before this chunk happens before this time.
             session.move_to(self.clock().now());
             session.take_delayed()
         })
@@ -115,22 +121,22 @@ pub fn add_many<H: Host>(
     let mut keys = keys.into_iter();
     let mut all = AddedMany::default();
     loop {
-        let step: Step<H::Key> = keys.by_ref().take(KEYS_PER_LOCK).collect();
-        let is_last = !step.is_full();
-        if step.is_empty() {
+        let (chunk, has_more) = next_chunk::<H, _>(&mut keys);
+        if chunk.is_empty() {
             return all;
         }
-        let (mut refused, mut spares) = (Step::new(), Step::new());
+        let mut refused = Chunk::<H, _>::default();
+        let mut spares = Chunk::<H, _>::default();
         queue.with(|session| {
-            for key in step {
-                // There is room for as many as a step has.
+            for key in chunk {
+                // There is room for as many as a chunk has.
                 let added = session.add(key).map_err(|key| drop(refused.push(key)));
                 all.count(added.ok());
                 let _ = session.take_spare().map(|key| spares.push(key));
             }
         });
         refused.into_iter().for_each(&mut rejected);
-        if is_last {
+        if !has_more {
             return all;
         }
     }
@@ -155,20 +161,20 @@ pub fn add_all<H: Host>(
 
 /// Returns the number of ready keys.
 pub fn len<H: Host>(queue: &Shared<H>) -> usize {
-    when_released(queue, |session| session.len())
+    when_due_are_ready(queue, |session| session.len())
 }
 
 /// Returns the counts of the queue.
 pub fn stats<H: Host>(queue: &Shared<H>) -> Stats {
-    when_released(queue, |session| session.stats())
+    when_due_are_ready(queue, |session| session.stats())
 }
 
 /// Returns all keys, a page under each lock.
 pub fn snapshot<H: Host<Key: Clone>>(
     queue: &Shared<H>,
 ) -> impl Iterator<Item = (H::Key, KeyState)> {
-    pages(|sweep, page| {
-        // There is room for as many as a step looks at.
+    pages(|sweep, page: &mut Page<H, _>| {
+        // There is room for as many as a call looks at.
         let visit = |key: &H::Key, state| drop(page.push((key.clone(), state)));
         queue.with(|session| session.snapshot_some(sweep, visit))
     })
@@ -180,8 +186,8 @@ where
     H: Host<Priorities: Grouped<Group = G>>,
     G: Clone,
 {
-    pages(|sweep, page| {
-        // There is room for as many as a step looks at.
+    pages(|sweep, page: &mut Page<H, _>| {
+        // There is room for as many as a call looks at.
         let visit = |name: &G, group| drop(page.push((name.clone(), group)));
         queue.look(|queue| queue.groups_some(sweep, visit))
     })
@@ -196,7 +202,7 @@ pub fn retain<H: Host>(queue: &Shared<H>, mut keep: impl FnMut(&H::Key) -> bool)
 
 /// Ends as many delays as there are when it begins.
 pub fn expedite_all<H: Host>(queue: &Shared<H>) {
-    // Each step ends a delay, lets a group run whose time has come, or is the last one.
+    // Each call ends a delay, lets a group run whose time has come, or is the last one.
     let mut left = queue.look(|queue| queue.delayed_len());
     let mut sweep = Sweep::new();
     while left > 0 {
@@ -219,27 +225,29 @@ pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item =
     ready.chain(delayed)
 }
 
-/// Makes every due key ready, in steps that each hold the lock for a short time, and then does
+/// Makes every due key ready, a few under each lock, and then does
 /// `work`.
-fn when_released<H: Host, T>(
+fn when_due_are_ready<H: Host, T>(
     queue: &Shared<H>,
     mut work: impl FnMut(&mut Access<'_, H>) -> T,
 ) -> T {
-    // One step for some of the due keys, and one more.
+    // One lock for some of the due keys, and one more.
     loop {
-        let done = queue.with(|session| (!session.release_some_due()).then(|| work(session)));
+        let done = queue.with(|session| (!session.make_some_due_ready()).then(|| work(session)));
         if let Some(done) = done {
             return done;
         }
     }
 }
 
-/// What each step of a sweep has seen, outside of the lock. `step` returns whether there are more.
-fn pages<T>(mut step: impl FnMut(&mut Sweep, &mut Page<T>) -> bool) -> impl Iterator<Item = T> {
+/// What each chunk of a sweep has seen, outside of the lock. `look` returns whether there are more.
+fn pages<T, P: Bounded<T>>(
+    mut look: impl FnMut(&mut Sweep, &mut P) -> bool,
+) -> impl Iterator<Item = T> {
     let mut sweep = Some(Sweep::new());
     let page = move || {
-        let mut page = Page::new();
-        if !step(sweep.as_mut()?, &mut page) {
+        let mut page = P::default();
+        if !look(sweep.as_mut()?, &mut page) {
             sweep = None;
         }
         Some(page)
