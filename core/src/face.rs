@@ -338,8 +338,8 @@ macro_rules! queue_face {
         /// Adds a key once these adds stop for `quiet`, and at most `max` after the first of them.
         /// A [`Fixed`](requeue_core::storage::Fixed) queue needs
         /// [`WithPolicy`](requeue_core::priority::WithPolicy) for this.
-        /// [`Session::add_debounced`](requeue_core::Session::add_debounced) has the details. O(log
-        /// n).
+        /// [`Session::add_debounced`](requeue_core::Session::add_debounced) has the details, and says
+        /// how to give the key a higher priority. O(log n).
         ///
         /// # Errors
         ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::*;
 use requeue_core::limiter::Exponential;
 use requeue_core::metrics::Metrics;
-use requeue_core::priority::{Levels, Plain};
+use requeue_core::priority::{Levels, Plain, Priorities, WithPolicy};
 use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Action, AddOptions, Added, Finished, Instant, Merge, Rejected};
 
@@ -363,4 +363,67 @@ mod rules {
         assert_eq!((delayed.key, delayed.priority), (2, 2));
         assert_eq!(script.queue.stats().total, 0);
     }
+}
+
+/// A debounced add asks for the lowest level, and a deadline keeps the highest level that an add
+/// has given it.
+fn debounced<P: Priorities, S: Storage<Policy<P>: SetPolicy>>(
+    mut queue: Queue<u8, P, Exponential, S>,
+) {
+    let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
+    let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
+    let mut changed = |queue: &mut Queue<u8, P, Exponential, S>, millis, level| {
+        let added = queue.at(at(millis)).add_debounced(1, quiet, max);
+        let raise = AddOptions {
+            priority: Some(level),
+            merge: Merge::Keep,
+            ..AddOptions::new()
+        };
+        let raised = queue.at(at(millis)).add_with(1, raise).unwrap().added;
+        (added.unwrap(), raised)
+    };
+    let runs_at = |queue: &mut Queue<u8, P, Exponential, S>, millis| {
+        assert!(queue.at(at(millis - 1)).try_get().is_none());
+        let work = queue.at(at(millis)).try_get().unwrap();
+        queue.at(at(millis)).finish(work.ticket, Action::Success);
+        queue.assert_valid();
+        work.priority
+    };
+    assert_eq!(
+        changed(&mut queue, 0, 0),
+        (Added::Delayed, Added::Coalesced)
+    );
+    assert_eq!(runs_at(&mut queue, 100), 0);
+
+    // It is raised where it is, and the series goes on.
+    assert_eq!(changed(&mut queue, 200, 2), (Added::Delayed, Added::Raised));
+    assert_eq!(
+        changed(&mut queue, 250, 1),
+        (Added::Later, Added::Coalesced)
+    );
+    assert_eq!(queue.at(at(300)).state(&1).unwrap().due, Some(at(350)));
+    assert_eq!(runs_at(&mut queue, 350), 2);
+
+    // The level of a delay that a series ends sooner.
+    let later = AddOptions {
+        after: Some(Duration::from_secs(1)),
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    queue.at(at(400)).add_with(1, later).unwrap();
+    let added = queue.at(at(400)).add_debounced(1, quiet, max);
+    assert_eq!(added, Ok(Added::Sooner));
+    assert_eq!(runs_at(&mut queue, 500), 1);
+    // That level was the one deadline's.
+    assert_eq!(
+        changed(&mut queue, 600, 0),
+        (Added::Delayed, Added::Coalesced)
+    );
+    assert_eq!(runs_at(&mut queue, 700), 0);
+}
+
+#[test]
+fn a_debounced_key_runs_at_the_highest_level_of_its_deadline() {
+    debounced::<Levels<3>, Growable>(Queue::from_parts(LIMITER, (), RandomState::default(), 0));
+    debounced::<WithPolicy<Levels<3>>, Fixed<4>>(Queue::new(LIMITER));
 }

@@ -273,8 +273,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// also for an active key. Only a deadline that `add_debounced` alone has asked for is made
     /// later. If another call has asked for one, the earlier counts. A key that is ready or dirty
     /// runs after this add in any case, and stays as it is. With a `quiet` of zero the key is added
-    /// now.
-    /// With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
+    /// now. With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
+    ///
+    /// A debounced add asks for the lowest priority level, and a deadline keeps the highest level that
+    /// an add has given it. To give a series a higher one, call [`add_with`](Self::add_with) after
+    /// this, with [`Merge::Keep`] and the level: it raises the deadline, and leaves it where it is.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
