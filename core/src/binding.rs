@@ -43,6 +43,4 @@ pub use crate::wait_list::{FixedWaitList, WaitList};
 pub use crate::work::{Ticket, Work};
 
 #[cfg(feature = "std")]
-pub use crate::workers::Changes;
-#[cfg(feature = "alloc")]
-pub use crate::workers::{BegunRun, Runs, Slots, Worker};
+pub use crate::workers::{BegunRun, Changes, Runs, Slots, Worker};

@@ -50,7 +50,7 @@ mod timer;
 mod wait;
 mod wait_list;
 mod work;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "std")]
 mod workers;
 
 /// The order in which a queue serves its keys: [`Priorities`](priority::Priorities), the second
@@ -77,6 +77,4 @@ pub use producer::Producer;
 pub use queue::{Queue, Session};
 pub use time::Instant;
 #[cfg(feature = "std")]
-pub use workers::{Concurrency, DeadKeys};
-#[cfg(feature = "alloc")]
-pub use workers::{RunEvent, Workers};
+pub use workers::{Concurrency, DeadKeys, RunEvent, Workers};

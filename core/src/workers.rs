@@ -3,15 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem;
 use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::failure::Failure;
 
-#[cfg(feature = "std")]
 mod concurrency;
-#[cfg(feature = "std")]
 mod dead_keys;
-#[cfg(feature = "std")]
 mod first_failures;
 mod give_up;
 #[cfg(feature = "metrics")]
@@ -20,9 +19,7 @@ mod run;
 mod slots;
 mod trace;
 
-#[cfg(feature = "std")]
 pub use concurrency::{Changes, Concurrency};
-#[cfg(feature = "std")]
 pub use dead_keys::DeadKeys;
 use give_up::IsTooOld;
 use run::Observer;
@@ -280,34 +277,12 @@ impl<K, E> fmt::Debug for Workers<'_, K, E> {
     }
 }
 
-/// How many workers a `run` has. Only with the feature `std` it can change.
-#[cfg(not(feature = "std"))]
-#[derive(Debug)]
-pub(crate) struct Concurrency(usize);
-
-#[cfg(not(feature = "std"))]
-impl Concurrency {
-    pub(crate) const fn new(workers: usize) -> Self {
-        Self(workers)
-    }
-
-    pub(crate) const fn get(&self) -> usize {
-        self.0
-    }
-}
-
-/// Calls a hook. A panic in it ends only the hook. Without the feature `std` it cannot be caught.
+/// Calls a hook. A panic in it ends only the hook.
 fn contain(hook: impl FnOnce()) {
-    #[cfg(not(feature = "std"))]
-    hook();
-    #[cfg(feature = "std")]
-    {
-        use std::panic::{AssertUnwindSafe, catch_unwind};
-        // A hook answers for its own state, as after any panic on a thread.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
-            // The payload's `Drop` is foreign code, too: a second one is leaked.
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-            core::mem::forget(dropped);
-        }
+    // A hook answers for its own state, as after any panic on a thread.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
+        // The payload's `Drop` is foreign code, too: a second one is leaked.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        mem::forget(dropped);
     }
 }

@@ -7,7 +7,7 @@
 
 mod common {
     pub(crate) mod clock;
-    #[cfg(feature = "alloc")]
+    #[cfg(feature = "std")]
     pub(crate) mod idle;
     pub(crate) mod lock;
 }
@@ -18,11 +18,11 @@ mod bare_loop;
 mod bound;
 #[cfg(feature = "alloc")]
 mod embedding;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "std")]
 mod failures;
 #[cfg(feature = "alloc")]
 mod groups;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "std")]
 mod handed;
 #[cfg(feature = "alloc")]
 mod holds;
@@ -55,5 +55,5 @@ mod watching;
 mod why;
 #[cfg(feature = "alloc")]
 mod worker;
-#[cfg(feature = "alloc")]
+#[cfg(feature = "std")]
 mod workers;
