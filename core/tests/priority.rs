@@ -372,7 +372,7 @@ fn debounced<P: Priorities, S: Storage<Policy<P>: SetPolicy>>(
 ) {
     let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
     let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
-    let mut changed = |queue: &mut Queue<u8, P, Exponential, S>, millis, level| {
+    let changed = |queue: &mut Queue<u8, P, Exponential, S>, millis, level| {
         let added = queue.at(at(millis)).add_debounced(1, quiet, max);
         let raise = AddOptions {
             priority: Some(level),

@@ -57,7 +57,7 @@ fn walks<S: Storage>(mut queue: Keys<S>) {
                 assert!(state.ready || state.due.is_some());
                 *seen.entry(*key).or_default() += 1;
             });
-            assert!(visited <= 32, "{visited} in one step");
+            assert!(visited <= S::LOOKS_PER_LOCK, "{visited} in one call");
             if !more {
                 break;
             }
@@ -77,22 +77,30 @@ fn a_key_that_is_there_all_the_time_is_seen_once() {
     walks::<Growable>(Queue::from_parts(NoLimit, (), RandomState::default(), 0));
 }
 
+/// Whatever the features are: the storage says how many keys a call looks at.
 #[test]
-fn a_step_is_bounded_and_changes_nothing_however_many_keys_are_due() {
-    let mut queue: Keys<Fixed<150>> = Queue::new(NoLimit);
+fn a_call_is_bounded_and_changes_nothing_however_many_keys_are_due() {
+    looks_at::<Fixed<150>>(8, Queue::new(NoLimit));
+    looks_at::<Growable>(
+        32,
+        Queue::from_parts(NoLimit, (), RandomState::default(), 0),
+    );
+}
+
+fn looks_at<S: Storage>(most: u16, mut queue: Keys<S>) {
     let due = Instant::from_nanos(9);
     for key in 0..KEYS {
         let _ = queue.at(Instant::EPOCH).add_at(key, due);
     }
     let mut sweep = Sweep::new();
-    for left in (0..KEYS).rev().step_by(32) {
+    for left in (0..KEYS).rev().step_by(most.into()) {
         let mut seen = 0;
         let more = queue.at(due).snapshot_some(&mut sweep, |_, state| {
             assert_eq!((state.ready, state.due), (true, None));
             seen += 1;
         });
-        assert_eq!(more, left >= 32);
-        assert_eq!(seen, if more { 32 } else { left + 1 });
+        assert_eq!(more, left >= most);
+        assert_eq!(seen, if more { most } else { left + 1 });
     }
     assert_eq!(queue.stats().delayed, usize::from(KEYS));
 }
