@@ -1,4 +1,5 @@
-//! The state machine. Only this file changes a key's phase.
+//! The state machine. Owns its fields and every change of a key's phase; never reads a clock, takes
+//! a lock or calls a waker.
 
 use core::borrow::Borrow;
 use core::hash::Hash;

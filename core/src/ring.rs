@@ -1,5 +1,5 @@
 //! Slot numbers in segments, which grow without a copy of their numbers: the ready keys as a queue,
-//! the vacant slots as a stack.
+//! the vacant slots as a stack. Owns order and memory; never searches for a number.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! How long a run may take, and how often a key that fails is retried.
+//! How long a run may take, and how often a key that fails is retried. Owns these limits; a limit
+//! that is not set costs no code.
 
 use core::time::Duration;
 

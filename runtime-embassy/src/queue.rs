@@ -1,4 +1,5 @@
-//! The queue for microcontrollers.
+//! The queue for microcontrollers: its type, how it is made, and how keys are added and taken. Owns
+//! the choice of lock, clock and storage; what an operation does is core's.
 
 use core::fmt;
 use core::hash::Hash;

@@ -1,4 +1,5 @@
-//! The workers of a reconciler: tasks that process keys until the queue is shut down.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down. Owns the
+//! loop; never spawns a task.
 
 use core::hash::Hash;
 

@@ -1,4 +1,5 @@
-//! Deadlines that have passed, and whose turn it is: the only place where time makes a key ready.
+//! Deadlines that have passed, and whose turn it is. Owns the only place where time makes a key
+//! ready, and how many at once; never sets a deadline.
 
 use crate::levels::Ages;
 
