@@ -115,6 +115,8 @@ impl Ring {
     #[inline]
     pub(crate) fn pop_back(&mut self) -> Option<u32> {
         match self.tail.pop() {
+            // Most often the stack is empty then: its owner keeps the last number itself.
+            None if self.middle.is_empty() => None,
             None => self.pop_of_previous(),
             last => last,
         }
