@@ -368,8 +368,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let found = self.try_get();
-        found.map_or_else(|| self.wait_for_key(None), Ok)
+        let found = self.shared.with(|session| session.try_get());
+        self.found_or_wait(found, None)
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
@@ -435,8 +435,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let found = self.try_get();
-        found.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
+        let found = self.shared.with(|session| session.try_get());
+        self.found_or_wait(found, Some(deadline))
     }
 
     /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
@@ -513,8 +513,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let found = self.try_next(guard, action);
-        found.map_or_else(|| self.wait_for_key(None), Ok)
+        let found = self.shared.finish_and_take(guard, action);
+        self.found_or_wait(found, None)
     }
 
     requeue_core::queue_face! {
