@@ -1,0 +1,292 @@
+//! How a loop sleeps.
+
+use core::hash::Hash;
+
+use requeue_core::binding::{Access, AsShared, Getter, Index, Look as Step, Next, Wait};
+use requeue_core::limiter::RateLimiter;
+use requeue_core::metrics::Metrics;
+use requeue_core::priority::Priorities;
+use requeue_core::{Action, Drained, Instant, IntoAction, WaitError};
+
+use crate::board::Board;
+use crate::queue::{BareHost, Guard, Shared, WorkQueue, methods};
+
+/// What a loop finds when it [looks](WorkQueue::look) at the queue.
+#[derive(Debug)]
+#[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+pub enum Look<G> {
+    /// Run this key.
+    Run(G),
+    /// No key may run before `until`, or before an interrupt adds one. `None` if no deadline is
+    /// pending.
+    Idle {
+        /// When to look again.
+        until: Option<Instant>,
+    },
+    /// The queue is shut down and no key is ready.
+    Closed,
+}
+
+methods! {
+    ["Taking and running keys, sleeping while there is none."]
+
+    /// Looks at the queue once, in one critical section, and never sleeps: for a loop that does
+    /// other things as well. O(log n).
+    ///
+    /// To sleep after [`Look::Idle`] without missing an interrupt, use [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let queue = requeue_bare::example();
+    /// use requeue_bare::Look;
+    ///
+    /// let _ = queue.add("node-7");
+    /// let mut runs = 0;
+    /// loop {
+    ///     match queue.look() {
+    ///         Look::Run(guard) => {
+    ///             runs += 1;
+    ///             guard.success();
+    ///             queue.shut_down();
+    ///         }
+    ///         // Do other things, until this time at the latest.
+    ///         Look::Idle { until: _ } => {}
+    ///         Look::Closed => break,
+    ///     }
+    /// }
+    /// assert_eq!(runs, 1);
+    /// ```
+    pub fn look(&self) -> Look<Guard<'_, H, K, N, P, L, WAITERS, M, I>>
+    where
+        K: Clone,
+    {
+        match self.see(&mut |session, getter| session.poll_get(getter)) {
+            Next::Work(work) => Look::Run(Guard::new(work, self.handle())),
+            Next::Wait { until } => Look::Idle { until },
+            Next::Closed => Look::Closed,
+        }
+    }
+
+    /// Returns the next key, sleeping while there is none that may run.
+    ///
+    /// # Errors
+    ///
+    /// - [`Closed`](WaitError::Closed) once the queue is shut down and no key is ready.
+    /// - [`TooManyWaiters`](WaitError::TooManyWaiters) if `WAITERS` is not zero and all places are
+    ///   taken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let queue = requeue_bare::example();
+    /// use core::time::Duration;
+    ///
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
+    /// let guard = queue.get().unwrap();
+    /// assert_eq!(*guard, "lease-3");
+    /// assert_eq!(queue.board().elapsed(), Duration::from_secs(60));
+    /// guard.success();
+    /// ```
+    #[doc(alias = "Get")]
+    pub fn get(&self) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
+    where
+        K: Clone,
+    {
+        let wait = Wait::for_key(self.handle());
+        let work = self.block(wait, |session, getter| session.poll_get(getter))?;
+        Ok(Guard::new(work, self.handle()))
+    }
+
+    /// Ends a run and returns the next key, sleeping while there is none that may run. The run ends
+    /// even if no key comes. The same as [`finish`](Guard::finish) and [`get`](Self::get).
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let queue = requeue_bare::example();
+    /// use requeue_bare::{Action, WaitError};
+    ///
+    /// let _ = queue.add("node-7");
+    /// queue.shut_down();
+    /// let mut next = queue.get();
+    /// while let Ok(guard) = next {
+    ///     next = queue.next(guard, Action::Success);
+    /// }
+    /// assert_eq!(next.unwrap_err(), WaitError::Closed);
+    /// ```
+    pub fn next(
+        &self,
+        guard: Guard<'_, H, K, N, P, L, WAITERS, M, I>,
+        action: Action,
+    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
+    where
+        K: Clone,
+    {
+        match self.try_next(guard, action) {
+            Some(next) => Ok(next),
+            None => self.get(),
+        }
+    }
+
+    /// Runs `reconcile` for the keys of the queue, one at a time, sleeping while there is none that
+    /// may run. Returns once the queue is shut down and no key is ready.
+    ///
+    /// `reconcile` returns `()`, an [`Action`], or a `Result` of either. An error counts as
+    /// [`Action::Retry`]: handle it before you return it, because the loop does not log it. A loop
+    /// that needs the attempt or the deadline of a run uses [`get`](Self::get) and the
+    /// [guard](Guard) instead.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) as for [`get`](Self::get). Never, if `WAITERS`
+    /// is zero.
+    ///
+    /// # Examples
+    ///
+    /// A sensor that replies at the third attempt:
+    ///
+    /// ```
+    /// # let queue = requeue_bare::example();
+    /// let _ = queue.add("sensor-17");
+    /// let mut attempts = 0;
+    /// queue.run(|_sensor| {
+    ///     attempts += 1;
+    ///     if attempts < 3 {
+    ///         return Err("no reply");
+    ///     }
+    ///     queue.shut_down();
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(attempts, 3);
+    /// # Ok::<(), requeue_bare::WaitError>(())
+    /// ```
+    pub fn run<A: IntoAction>(&self, mut reconcile: impl FnMut(&K) -> A) -> Result<(), WaitError>
+    where
+        K: Clone,
+    {
+        let mut next = self.get();
+        loop {
+            let guard = match next {
+                Ok(guard) => guard,
+                Err(WaitError::Closed) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let action = reconcile(&guard).into_action().unwrap_or(Action::Retry);
+            next = self.next(guard, action);
+        }
+    }
+}
+
+methods! {
+    ["Waiting for the end."]
+
+    /// Shuts the queue down and waits until no key is ready, dirty or active. Delayed keys are not
+    /// waited for: [`leftovers`](Self::leftovers) takes them out. Returns how the drain ended.
+    ///
+    /// Something else has to work on the keys: another core, or interrupts that hold guards. On one
+    /// core, shut the queue down and let [`run`](Self::run) end instead.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) as for [`get`](Self::get). The queue is shut
+    /// down all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let queue = requeue_bare::example();
+    /// use requeue_bare::Drained;
+    ///
+    /// let _ = queue.add("node-7");
+    /// queue.get().unwrap().success();
+    /// assert_eq!(queue.drain(), Ok(Drained::Complete));
+    /// ```
+    #[doc(alias = "ShutDownWithDrain")]
+    pub fn drain(&self) -> Result<Drained, WaitError> {
+        let drain = self.shared.begin_drain();
+        let wait = Wait::for_state(self.handle());
+        self.block(wait, |session, _| session.poll_drain(Some(&drain)))
+    }
+
+    /// Waits until another call has shut the queue down, and no key is ready, dirty or active.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyWaiters`](WaitError::TooManyWaiters) as for [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let queue = requeue_bare::example();
+    /// queue.shut_down();
+    /// assert_eq!(queue.wait_drained(), Ok(()));
+    /// ```
+    pub fn wait_drained(&self) -> Result<(), WaitError> {
+        let wait = Wait::for_state(self.handle());
+        self.block(wait, |session, _| session.poll_drain(None)).map(|_| ())
+    }
+}
+
+/// A call that waits.
+type Waiting<'q, H, K, const N: usize, P, L, const WAITERS: usize, M, I> =
+    Wait<BareHost<H, K, N, P, L, WAITERS, M, I>, &'q Shared<H, K, N, P, L, WAITERS, M, I>>;
+
+methods! {
+    ["Looking, and sleeping."]
+
+    /// Looks once. The getter does not stay asleep, so no operation pays for a wake.
+    fn see<T>(
+        &self,
+        look: &mut impl FnMut(
+            &mut Access<'_, BareHost<H, K, N, P, L, WAITERS, M, I>>,
+            &mut Getter,
+        ) -> Next<T>,
+    ) -> Next<T> {
+        let mut getter = Getter::new();
+        self.as_shared().with(|session| {
+            let next = look(session, &mut getter);
+            session.leave(&mut getter);
+            next
+        })
+    }
+
+    /// Looks, and sleeps until there is something.
+    fn block<T>(
+        &self,
+        mut wait: Waiting<'_, H, K, N, P, L, WAITERS, M, I>,
+        mut look: impl FnMut(
+            &mut Access<'_, BareHost<H, K, N, P, L, WAITERS, M, I>>,
+            &mut Getter,
+        ) -> Next<T>,
+    ) -> Result<T, WaitError> {
+        let board = self.board();
+        let waker = board.waker();
+        loop {
+            // The last look and the sleep are one section. An interrupt that adds a key in between
+            // is pending, and ends the sleep.
+            let seen = board.masked(|| {
+                let seen = match WAITERS {
+                    0 => match self.see(&mut look) {
+                        Next::Work(found) => Step::Done(Ok(found)),
+                        Next::Wait { until } => Step::Sleep { until },
+                        Next::Closed => Step::Done(Err(WaitError::Closed)),
+                    },
+                    _ => wait.look(&waker, None, &mut look),
+                };
+                if let Step::Sleep { until } = seen {
+                    board.arm(until);
+                    board.idle();
+                }
+                seen
+            });
+            if let Step::Done(result) = seen {
+                return result;
+            }
+        }
+    }
+}
