@@ -94,6 +94,31 @@ pub mod embassy {
     pub use requeue_embassy::*;
 }
 
+/// The queue for loops on microcontrollers: the crate `requeue-bare`.
+///
+/// ```
+/// use requeue::bare::{ManualBoard, WorkQueue};
+/// use requeue::limiter::default_item_based;
+///
+/// // Your own type that implements `Board` for your hardware.
+/// static BOARD: ManualBoard = ManualBoard::new();
+/// static TO_READ: WorkQueue<&ManualBoard, u8, 16> = WorkQueue::new(default_item_based(), &BOARD);
+///
+/// /// Called by an interrupt handler.
+/// fn on_data_ready(sensor: u8) {
+///     let _ = TO_READ.add(sensor);
+/// }
+///
+/// on_data_ready(3);
+/// TO_READ.shut_down();
+/// // Sleeps while there is nothing to do.
+/// let _ = TO_READ.run(|_sensor| {});
+/// ```
+#[cfg(feature = "bare")]
+pub mod bare {
+    pub use requeue_bare::*;
+}
+
 /// The code of the guide that is not in its programs.
 #[cfg(all(doctest, feature = "std", feature = "tokio"))]
 #[doc = include_str!("../docs/book/src/choosing.md")]

@@ -59,7 +59,7 @@ pub(crate) fn features() -> Verdict {
 
 /// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
 /// compare-and-swap; the facade without its runtimes is core under another name.
-const NO_STD: [(&str, &str, &str); 9] = [
+const NO_STD: [(&str, &str, &str); 12] = [
     ("requeue-core", "", "thumbv6m-none-eabi"),
     ("requeue-core", "", "riscv32imc-unknown-none-elf"),
     ("requeue-core", "alloc", "thumbv7m-none-eabi"),
@@ -69,6 +69,9 @@ const NO_STD: [(&str, &str, &str); 9] = [
     ("requeue-embassy", "", "riscv32imac-unknown-none-elf"),
     ("requeue-embassy", "defmt,log", "thumbv7m-none-eabi"),
     ("requeue-embassy", "defmt,log", "thumbv7em-none-eabihf"),
+    ("requeue-bare", "", "thumbv6m-none-eabi"),
+    ("requeue-bare", "", "riscv32imc-unknown-none-elf"),
+    ("requeue-bare", "defmt", "thumbv7m-none-eabi"),
 ];
 
 pub(crate) fn no_std() -> Verdict {

@@ -123,7 +123,7 @@ fn arrow_points_down(from: &str, to: &str) -> bool {
 fn floor(package: &str) -> Option<u8> {
     match package {
         "requeue-core" => Some(0),
-        "requeue-std" | "requeue-tokio" | "requeue-embassy" => Some(1),
+        "requeue-std" | "requeue-tokio" | "requeue-embassy" | "requeue-bare" => Some(1),
         "requeue" => Some(2),
         "requeue-proptest" => Some(3),
         _ => None,
@@ -135,8 +135,8 @@ const PAGES: &str = "docs/verification.md docs/several-machines.md kube/README.m
                      examples/mirror/README.md docs/book/*.md";
 
 /// What the paths on them begin with.
-const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ proptest/ examples/ kube/ \
-                       shards/ xtask/ docs/ .c";
+const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ runtime-bare/ proptest/ examples/ \
+                       kube/ shards/ xtask/ docs/ .c";
 
 /// Holds each piece of code that a page quotes between backticks against the repository:
 ///
