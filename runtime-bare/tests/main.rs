@@ -242,7 +242,10 @@ impl Board for Core {
 
     fn idle(&self) {
         let other = self.asleep.borrow_mut().take();
-        other.expect("woken once, and asleep once")();
+        let Some(other) = other else {
+            panic!("it is woken once, and so sleeps once");
+        };
+        other();
         assert_eq!(
             self.wakes.0.load(Ordering::Relaxed),
             1,
@@ -262,11 +265,10 @@ fn an_add_of_another_core_wakes_the_one_that_sleeps() {
         wakes: Arc::default(),
         asleep: RefCell::new(None),
     };
-    let queue: Arc<WorkQueue<Core, u16, 8, Plain, Exponential, 1>> =
-        Arc::new(WorkQueue::new(default_item_based(), core));
-    let other = Arc::downgrade(&queue);
+    let queue: &WorkQueue<Core, u16, 8, Plain, Exponential, 1> =
+        leak(WorkQueue::new(default_item_based(), core));
     *queue.board().asleep.borrow_mut() = Some(Box::new(move || {
-        other.upgrade().unwrap().add(17).unwrap();
+        queue.add(17).unwrap();
     }));
     let guard = queue.get().unwrap();
     assert_eq!(*guard, 17);
