@@ -15,9 +15,9 @@ pub use queue::{Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
 pub use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Drained, Finished, GroupLimits, GroupState, Instant,
-    IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
-    Scheduled, Stats, WaitError, Why,
+    Action, AddOptions, Added, AddedMany, Finished, GroupLimits, GroupState, Instant, IntoAction,
+    KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext, Scheduled, Stats,
+    WaitError, Why,
 };
 pub use waiting::Look;
 

@@ -6,7 +6,7 @@ use requeue_core::binding::{Access, AsShared, Getter, Index, Look as Step, Next,
 use requeue_core::limiter::RateLimiter;
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::Priorities;
-use requeue_core::{Action, Drained, Instant, IntoAction, WaitError};
+use requeue_core::{Action, Instant, IntoAction, WaitError};
 
 use crate::board::Board;
 use crate::queue::{BareHost, Guard, Shared, WorkQueue, methods};
@@ -186,13 +186,14 @@ methods! {
     ["Waiting for the end."]
 
     /// Shuts the queue down and waits until no key is ready, dirty or active. Delayed keys are not
-    /// waited for: [`leftovers`](Self::leftovers) takes them out. Returns how the drain ended.
+    /// waited for: [`leftovers`](Self::leftovers) returns them.
     ///
     /// Something else has to work on the keys: another core, or interrupts that hold guards. On one
     /// core, shut the queue down and let [`run`](Self::run) end instead.
     ///
     /// # Errors
     ///
+    /// [`Interrupted`](WaitError::Interrupted) if another call shuts the queue down meanwhile, and
     /// [`TooManyWaiters`](WaitError::TooManyWaiters) as for [`get`](Self::get). The queue is shut
     /// down all the same.
     ///
@@ -200,17 +201,16 @@ methods! {
     ///
     /// ```
     /// # let queue = requeue_bare::example();
-    /// use requeue_bare::Drained;
-    ///
     /// let _ = queue.add("node-7");
     /// queue.get().unwrap().success();
-    /// assert_eq!(queue.drain(), Ok(Drained::Complete));
+    /// assert_eq!(queue.drain(), Ok(()));
     /// ```
     #[doc(alias = "ShutDownWithDrain")]
-    pub fn drain(&self) -> Result<Drained, WaitError> {
+    pub fn drain(&self) -> Result<(), WaitError> {
         let drain = self.shared.begin_drain();
         let wait = Wait::for_state(self.handle());
-        self.block(wait, |session, _| session.poll_drain(Some(&drain)))
+        let ended = self.block(wait, |session, _| session.poll_drain(Some(&drain)));
+        ended?.into_result()
     }
 
     /// Waits until another call has shut the queue down, and no key is ready, dirty or active.

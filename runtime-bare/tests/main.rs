@@ -15,8 +15,7 @@ use requeue_bare::binding::Clock;
 use requeue_bare::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_bare::priority::{Groups, Plain, WithPolicy};
 use requeue_bare::{
-    Action, Board, Drained, GroupLimits, Instant, Look, ManualBoard, Policy, Queue, WaitError,
-    WorkQueue,
+    Action, Board, GroupLimits, Instant, Look, ManualBoard, Policy, Queue, WaitError, WorkQueue,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -208,7 +207,7 @@ fn a_drain_waits_for_runs_that_interrupts_end() {
     desk.interrupt(move || {
         guard.success();
     });
-    assert_eq!(queue.drain(), Ok(Drained::Complete));
+    assert_eq!(queue.drain(), Ok(()));
     assert_eq!((desk.sleeps.get(), queue.wait_drained()), (1, Ok(())));
     assert_eq!(queue.get().unwrap_err(), WaitError::Closed);
 }
