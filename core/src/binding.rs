@@ -26,10 +26,12 @@ pub use crate::levels::Ages;
 pub use crate::metrics::reporter::Reporter;
 pub use crate::metrics::times::Timestamps;
 pub use crate::outcome::{Drain, Drained, Next, Wake};
-pub use crate::policy::{SetPolicy, Suspends};
+#[doc(hidden)]
+pub use crate::policy::KeepSuspensions;
 pub use crate::queue::{Adding, Flush, Queue, Session, Sweep};
 pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
+pub use crate::storage::{Governs, Suspends};
 #[cfg(feature = "alloc")]
 pub use crate::store::growable::RandomState;
 pub use crate::time::Clock;

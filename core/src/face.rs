@@ -364,7 +364,7 @@ macro_rules! queue_face {
             max: ::core::time::Duration,
         ) -> Result<$crate::Added, $crate::Rejected<$K>>
         where
-            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::SetPolicy>,
+            $S: $crate::binding::Governs<$P>,
         {
             self.as_shared()
                 .timed(true, |session| session.add_debounced(key, quiet, max))
@@ -862,7 +862,7 @@ macro_rules! queue_face {
         where
             $K: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
-            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::Suspends>,
+            $S: $crate::binding::Suspends<$P>,
         {
             self.as_shared()
                 .timed(true, |session| session.suspend(key, timeout))
@@ -899,7 +899,7 @@ macro_rules! queue_face {
         where
             $K: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
-            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::Suspends>,
+            $S: $crate::binding::Suspends<$P>,
         {
             self.as_shared().with(|session| session.resume(key))
         }
@@ -1062,7 +1062,7 @@ macro_rules! queue_face {
         /// [`WithPolicy`](requeue_core::priority::WithPolicy) for this. O(1).
         pub fn set_policy(&self, policy: $crate::Policy)
         where
-            $S: $crate::storage::Storage<Policy<$P>: $crate::binding::SetPolicy>,
+            $S: $crate::binding::Governs<$P>,
         {
             self.as_shared().with(|session| session.set_policy(policy));
         }

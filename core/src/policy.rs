@@ -329,25 +329,14 @@ pub trait KeepPolicy: Debug {
 }
 
 /// The same, of a queue that can have a policy.
-#[diagnostic::on_unimplemented(
-    message = "this queue has no room for a policy",
-    label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
-    note = "put `WithPolicy` into the queue's type, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
-)]
 #[doc(hidden)]
 pub trait SetPolicy: KeepPolicy {
     fn set(&mut self, policy: Policy);
 }
 
-/// A queue whose keys can be suspended.
-#[diagnostic::on_unimplemented(
-    message = "this queue cannot suspend keys",
-    label = "this queue has no room for the suspensions of its keys",
-    note = "put `WithSuspension` into the queue's type, as in \
-            `Queue<u16, WithSuspension, L, Fixed<8>>`"
-)]
+/// The same, of a queue whose keys can be suspended.
 #[doc(hidden)]
-pub trait Suspends: SetPolicy {}
+pub trait KeepSuspensions: SetPolicy {}
 
 /// What is kept of a key. It outlives the key's slot only if it says nothing.
 #[doc(hidden)]
@@ -555,7 +544,7 @@ impl<X: InSlot> SetPolicy for InSlots<X> {
 }
 
 #[diagnostic::do_not_recommend]
-impl Suspends for InSlots<Suspension> {}
+impl KeepSuspensions for InSlots<Suspension> {}
 
 /// A policy, and tables beside the slots, which do not exist before they are used.
 #[cfg(feature = "alloc")]
@@ -641,4 +630,4 @@ impl SetPolicy for SideTable {
 
 #[cfg(feature = "alloc")]
 #[diagnostic::do_not_recommend]
-impl Suspends for SideTable {}
+impl KeepSuspensions for SideTable {}

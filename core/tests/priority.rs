@@ -367,9 +367,7 @@ mod rules {
 
 /// A debounced add asks for the lowest level, and a deadline keeps the highest level that an add
 /// has given it.
-fn debounced<P: Priorities, S: Storage<Policy<P>: SetPolicy>>(
-    mut queue: Queue<u8, P, Exponential, S>,
-) {
+fn debounced<P: Priorities, S: Governs<P>>(mut queue: Queue<u8, P, Exponential, S>) {
     let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
     let (quiet, max) = (Duration::from_millis(100), Duration::from_millis(250));
     let changed = |queue: &mut Queue<u8, P, Exponential, S>, millis, level| {

@@ -6,7 +6,7 @@ use crate::delay::DelayChange;
 use crate::levels::Naming;
 use crate::options::{AddOptions, Merge};
 use crate::outcome::{Leftover, Scheduled};
-use crate::policy::SetPolicy;
+use crate::storage::Governs;
 
 use super::*;
 
@@ -313,7 +313,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         max: Duration,
     ) -> Result<Added, Rejected<K>>
     where
-        S: Storage<Policy<P>: SetPolicy>,
+        S: Governs<P>,
     {
         let Self { queue, now, spare } = self;
         if queue.closed {

@@ -7,6 +7,7 @@
 //! ready key that may not be handed out yet is a deadline.
 
 use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
+use crate::storage::Governs;
 use crate::store::fixed::Fixed;
 
 use super::*;
@@ -107,7 +108,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// ```
     pub fn set_policy(&mut self, policy: Policy)
     where
-        S: Storage<Policy<P>: SetPolicy>,
+        S: Governs<P>,
     {
         self.queue.gate.obey(&policy);
         self.queue.policy.set(policy);

@@ -5,7 +5,8 @@
 //! suspension, and the key's own deadline is kept beside it (Q9). So whatever asks for the deadline
 //! of a key asks here.
 
-use crate::policy::{Suspends, Suspension};
+use crate::policy::Suspension;
+use crate::storage::Suspends;
 
 use super::*;
 
@@ -80,7 +81,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
-        S: Storage<Policy<P>: Suspends>,
+        S: Suspends<P>,
     {
         let Self { queue, now, .. } = self;
         if queue.closed {
@@ -127,7 +128,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     where
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
-        S: Storage<Policy<P>: Suspends>,
+        S: Suspends<P>,
     {
         let Self { queue, now, .. } = self;
         if queue.closed {

@@ -26,11 +26,7 @@ use crate::cast::{SECOND, interrupt};
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits:
     AsShared<
-        Host: Host<
-            Key = u32,
-            Priorities = Self::Priorities,
-            Storage: Storage<Policy<Self::Priorities>: Suspends>,
-        >,
+        Host: Host<Key = u32, Priorities = Self::Priorities, Storage: Suspends<Self::Priorities>>,
     > + Producer<u32>
     + Clone
     + Send

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::panicking;
 use std::time::Duration;
 
-use requeue_embassy::binding::{AsShared, Lock, Suspends};
+use requeue_embassy::binding::{AsShared, KeepSuspensions, Lock};
 use requeue_embassy::limiter::Exponential;
 use requeue_embassy::priority::{Groups, Priorities, WithSuspension};
 use requeue_embassy::storage::Fixed;
@@ -29,7 +29,7 @@ type Machine<P> = Queue<u32, P, Exponential, Fixed<2>>;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A kind of queue.
-pub(crate) trait Kind: Priorities<FixedPolicy: Suspends> + Sized + 'static {
+pub(crate) trait Kind: Priorities<FixedPolicy: KeepSuspensions> + Sized + 'static {
     fn queue(limiter: Exponential) -> Machine<Self>;
 }
 
