@@ -11,6 +11,8 @@
 //!    [`add_wait`](Shared::add_wait) and the rest. Guards that hold a counted pointer are made
 //!    with [`Shared::take`]. For threads, a loop around [`Wait::look`] that parks.
 //!
+//! `examples/smol.rs` of `requeue-proptest` is a binding of smol, which passes the conformance suite.
+//!
 //! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 

@@ -1,0 +1,203 @@
+//! The queue on smol, as a crate of its own would bind it: the lock, the timer and the suite.
+
+use std::future::Future;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use requeue_core::binding::{
+    Clock, GrowableWaitList, Host, Lock, Shared, State, Timer, timeout_at,
+};
+use requeue_core::limiter::{DefaultItemBased, RateLimiter, default_item_based};
+use requeue_core::priority::{Plain, Priorities};
+use requeue_core::storage::Growable;
+use requeue_core::{Instant, Queue, WaitError};
+use requeue_proptest::conformance::{rules_not_tried, timer_contract};
+use requeue_proptest::subject::{
+    AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, OnWorkQueue,
+    Returned, Runtime, handed, panicking,
+};
+
+// ---- The crate: its lock, its timer, and what its queue is made of. ----
+
+/// The lock of tasks on several threads.
+pub struct Locked<T>(Mutex<T>);
+
+impl<T> Lock for Locked<T> {
+    type State = T;
+
+    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The time since it was created.
+pub struct SmolClock(std::time::Instant);
+
+/// A timer of smol, and when it fires.
+pub struct Alarm(smol::Timer, Instant);
+
+impl Future for Alarm {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(context).map(drop)
+    }
+}
+
+impl Clock for SmolClock {
+    fn now(&self) -> Instant {
+        Instant::EPOCH + self.0.elapsed()
+    }
+}
+
+impl Timer for SmolClock {
+    type Alarm = Alarm;
+
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Alarm>>, until: Option<Instant>) {
+        let is_set = alarm.as_ref().get_ref().as_ref().map(|alarm| alarm.1) == until;
+        let at = |due| self.0.checked_add(due - Instant::EPOCH);
+        if !is_set {
+            alarm.set(until.and_then(|due| Some(Alarm(smol::Timer::at(at(due)?), due))));
+        }
+    }
+}
+
+/// The types of a queue on smol.
+pub struct OnSmol<K, P, L, C>(PhantomData<(K, P, L, C)>);
+
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, C: Clock> Host for OnSmol<K, P, L, C> {
+    type Key = K;
+    type Priorities = P;
+    type Limiter = L;
+    type Storage = Growable;
+    type Metrics = ();
+    type Waiters = GrowableWaitList;
+    type Clock = C;
+    type Lock = Locked<State<Self>>;
+}
+
+/// A queue that tasks of smol share. It has all that the queue of core has.
+pub type WorkQueue<K, P = Plain, L = DefaultItemBased, C = SmolClock> =
+    Arc<Shared<OnSmol<K, P, L, C>>>;
+
+fn shared<K: Eq + Hash, P: Priorities, L: RateLimiter, C: Clock>(
+    queue: Queue<K, P, L, Growable>,
+    clock: C,
+) -> WorkQueue<K, P, L, C> {
+    let state = State::new(queue, GrowableWaitList::new());
+    Arc::new(Shared::new(Locked(Mutex::new(state)), clock))
+}
+
+/// Creates a queue with client-go's delays for each key.
+pub fn new<K: Eq + Hash>() -> WorkQueue<K> {
+    let queue = Queue::builder().limiter(default_item_based()).build();
+    shared(queue, SmolClock(std::time::Instant::now()))
+}
+
+// ---- The binding. ----
+
+struct Bound<P: Kind> {
+    queue: WorkQueue<Key, P, AnyLimiter, HandClock>,
+    calls: Futures,
+}
+
+impl<P: Kind + 'static> Runtime for Bound<P> {
+    type Host = OnSmol<Key, P, AnyLimiter, HandClock>;
+    type Calls = Futures;
+
+    fn new(setup: &Configuration) -> Self {
+        let queue = shared(Growable::build(setup, ()), HandClock::new());
+        let calls = Futures::new();
+        Self { queue, calls }
+    }
+
+    fn queue(&self) -> &Shared<Self::Host> {
+        &self.queue
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.queue.clock().advance(by);
+    }
+
+    fn begin(&self, call: Call) -> Option<LocalCall> {
+        let queue = Arc::clone(&self.queue);
+        Some(Box::pin(async move {
+            match call {
+                Call::Get => Returned::from(queue.get().await.map(handed)),
+                Call::GetTimeout(timeout) => {
+                    Returned::from(queue.get_timeout(timeout).await.map(handed))
+                }
+                Call::Next(action) => match queue.try_get() {
+                    Some(guard) => Returned::from(queue.next(guard, action).await.map(handed)),
+                    None => Returned::Closed,
+                },
+                Call::Drain => Returned::from(queue.drain().await),
+                Call::DrainTimeout(timeout) => {
+                    let deadline = Some(queue.now() + timeout);
+                    let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
+                    Returned::from(drained.unwrap_or(Err(WaitError::TimedOut)))
+                }
+                Call::WaitIdle => done(queue.wait_idle()).await,
+                Call::WaitSettled => done(queue.wait_settled()).await,
+                Call::Flush(key) => done(queue.flush(&key)).await,
+                Call::CancelAndWait(key) => Returned::from(queue.cancel_and_wait(&key).await),
+                Call::AddWait(key) => Returned::Added(queue.add_wait(key).await),
+                // A kind of call that is newer than this binding.
+                _ => std::future::pending().await,
+            }
+        }))
+    }
+
+    fn calls(&mut self) -> &mut Futures {
+        &mut self.calls
+    }
+
+    fn panic_at_work(&mut self) -> bool {
+        panicking(|| self.queue.try_get())
+    }
+}
+
+async fn done(wait: impl Future<Output = ()>) -> Returned {
+    wait.await;
+    Returned::Done
+}
+
+requeue_proptest::conformance!(OnWorkQueue<Bound<Plain>>);
+
+/// Runs a queue on smol's threads and timers, and prints which rules are not tried, and why.
+fn main() {
+    for not_tried in rules_not_tried::<OnWorkQueue<Bound<Plain>>>() {
+        println!("{not_tried}");
+    }
+    let queue = new::<&str>();
+    let workers = [(); 4].map(|()| {
+        let queue = Arc::clone(&queue);
+        smol::spawn(async move {
+            let mut runs = 0;
+            while let Ok(guard) = queue.get().await {
+                runs += 1;
+                guard.success();
+            }
+            runs
+        })
+    });
+    let _ = queue.add_after("lease-3", Duration::from_millis(5));
+    let _ = queue.add("node-7");
+    let runs: u32 = smol::block_on(async {
+        queue.wait_settled().await;
+        let mut runs = 0;
+        queue.shut_down();
+        for worker in workers {
+            runs += worker.await;
+        }
+        runs
+    });
+    assert_eq!(runs, 2);
+    let clock = SmolClock(std::time::Instant::now());
+    timer_contract(&clock, Duration::from_millis(20), std::thread::sleep);
+    println!("{runs} runs on smol, whose timer keeps its contract");
+}
