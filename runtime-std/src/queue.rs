@@ -223,46 +223,6 @@ impl<K: Eq + Hash> WorkQueue<K> {
 #[derive(Clone, Copy, Debug)]
 pub struct Threads;
 
-/// Making a queue from parts.
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with a clock:
-    /// a [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is made
-    /// with `into` has a clock of its own.
-    ///
-    /// # Examples
-    ///
-    /// Queues whose instants can be compared, because they share a clock:
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::limiter::NoLimit;
-    /// use requeue_std::binding::Reporter;
-    /// use requeue_std::priority::Plain;
-    /// use requeue_std::storage::Fixed;
-    /// use requeue_std::{Queue, QueueClock, WorkQueue};
-    ///
-    /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
-    ///
-    /// let clock = QueueClock::new();
-    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
-    /// let ours: Sensors = WorkQueue::from_queue(empty(), clock.clone());
-    /// let theirs: Sensors = WorkQueue::from_queue(empty(), clock.clone());
-    ///
-    /// let due = clock.now() + Duration::from_secs(60);
-    /// let _ = ours.add_at(3, due);
-    /// let _ = theirs.add_at(4, due);
-    /// ```
-    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: impl Into<QueueClock>) -> Self {
-        Threads::assemble(queue, clock.into())
-    }
-
-    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(n) in the waiting calls.
-    pub fn wake_all(&self) {
-        self.shared.wake_all();
-    }
-}
-
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
@@ -524,6 +484,47 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
     fn handle(&self) -> &Shared<K, P, L, S> {
         &self.shared
+    }
+}
+
+// After these, because the documentation shows the methods in this order.
+/// Making a queue from parts.
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
+    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with a clock:
+    /// a [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is made
+    /// with `into` has a clock of its own.
+    ///
+    /// # Examples
+    ///
+    /// Queues whose instants can be compared, because they share a clock:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_std::limiter::NoLimit;
+    /// use requeue_std::binding::Reporter;
+    /// use requeue_std::priority::Plain;
+    /// use requeue_std::storage::Fixed;
+    /// use requeue_std::{Queue, QueueClock, WorkQueue};
+    ///
+    /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
+    ///
+    /// let clock = QueueClock::new();
+    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
+    /// let ours: Sensors = WorkQueue::from_queue(empty(), clock.clone());
+    /// let theirs: Sensors = WorkQueue::from_queue(empty(), clock.clone());
+    ///
+    /// let due = clock.now() + Duration::from_secs(60);
+    /// let _ = ours.add_at(3, due);
+    /// let _ = theirs.add_at(4, due);
+    /// ```
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: impl Into<QueueClock>) -> Self {
+        Threads::assemble(queue, clock.into())
+    }
+
+    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(n) in the waiting calls.
+    pub fn wake_all(&self) {
+        self.shared.wake_all();
     }
 }
 

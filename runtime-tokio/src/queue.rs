@@ -242,36 +242,6 @@ impl<K: Eq + Hash> WorkQueue<K> {
 #[derive(Clone, Copy, Debug)]
 pub struct Tasks;
 
-/// Making a queue from parts.
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
-    /// one then have a meaning in the other. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_tokio::binding::Clock;
-    /// use requeue_tokio::limiter::NoLimit;
-    /// use requeue_tokio::binding::Reporter;
-    /// use requeue_tokio::priority::Plain;
-    /// use requeue_tokio::storage::Fixed;
-    /// use requeue_tokio::{Queue, QueueClock, WorkQueue};
-    ///
-    /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
-    /// let clock = QueueClock::new();
-    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
-    /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
-    /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
-    /// let due = clock.now() + Duration::from_secs(60);
-    /// let _ = ours.add_at(3, due);
-    /// let _ = theirs.add_at(4, due);
-    /// ```
-    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: QueueClock) -> Self {
-        Tasks::assemble(queue, clock)
-    }
-}
-
 /// Adding keys. Only `add_wait` and `add_wait_with` wait.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
@@ -332,6 +302,37 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
     fn handle(&self) -> Arc<Shared<K, P, L, S>> {
         Arc::clone(&self.shared)
+    }
+}
+
+// After these, because the documentation shows the methods in this order.
+/// Making a queue from parts.
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
+    /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
+    /// one then have a meaning in the other. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_tokio::binding::Clock;
+    /// use requeue_tokio::limiter::NoLimit;
+    /// use requeue_tokio::binding::Reporter;
+    /// use requeue_tokio::priority::Plain;
+    /// use requeue_tokio::storage::Fixed;
+    /// use requeue_tokio::{Queue, QueueClock, WorkQueue};
+    ///
+    /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
+    /// let clock = QueueClock::new();
+    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
+    /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
+    /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
+    /// let due = clock.now() + Duration::from_secs(60);
+    /// let _ = ours.add_at(3, due);
+    /// let _ = theirs.add_at(4, due);
+    /// ```
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: QueueClock) -> Self {
+        Tasks::assemble(queue, clock)
     }
 }
 
