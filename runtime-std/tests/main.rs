@@ -7,6 +7,7 @@
 )]
 
 mod batches;
+mod bounds;
 mod builder;
 mod history;
 mod instants;

@@ -330,6 +330,7 @@ impl<W: World> Debug for Check<W> {
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Histories from their first event until all was quiet.
     pub histories: u64,
@@ -350,6 +351,7 @@ impl std::ops::AddAssign for Summary {
 /// A seed that fails, and the shortest history found that breaks the same property. Its `Display`
 /// is the whole report.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// The seed.
     pub seed: u64,

@@ -8,6 +8,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 /// Something that goes wrong in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Fault {
     /// A call fails, and had no effect.
     RequestLost,
@@ -21,7 +22,7 @@ pub enum Fault {
 
 impl Fault {
     /// All there are.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: &'static [Self] = &[
         Self::RequestLost,
         Self::AnswerLost,
         Self::Panic,

@@ -12,6 +12,7 @@ use super::choices::{Chosen, seeded};
 
 /// How a queue is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stop {
     /// Ready keys are worked on, as long as the workers'
     /// [deadline](requeue_core::Workers::drain_timeout) allows; what is delayed is handed back.

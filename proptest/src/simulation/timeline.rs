@@ -202,6 +202,7 @@ fn merged<K>(entries: &[Entry<K>]) -> impl Iterator<Item = &Entry<K>> {
 
 /// A property that does not hold, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Breach {
     /// What does not hold.
     pub property: Property,

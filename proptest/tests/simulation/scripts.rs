@@ -133,7 +133,7 @@ fn what_a_run_answers_is_done() {
 
 #[test]
 fn a_run_that_fails_panics_or_is_aborted_is_tried_again() {
-    for fault in Fault::ALL {
+    for &fault in Fault::ALL {
         let mut sim = simulation(Scripted::default(), 1);
         sim.happen(&"a").unwrap();
         sim.inject(fault);
