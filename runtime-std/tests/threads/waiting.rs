@@ -1,5 +1,7 @@
 //! Getters and drains that wait, and who wakes them.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
@@ -290,4 +292,42 @@ fn until_waiting(clock: &ManualClock, threads: usize) {
     while clock.waiting() != threads {
         thread::yield_now();
     }
+}
+
+/// The stores and loads are relaxed, so that only the queue orders them: a run that overlapped
+/// another one would lose an increment, and so would one that did not see the run before it.
+#[test]
+fn an_add_happens_before_its_run_and_a_run_before_the_next_run_of_its_key() {
+    const ADDS: u32 = if cfg!(miri) { 20 } else { 1_000 };
+    let (queue, _) = queue();
+    let (written, seen) = (AtomicU32::new(0), AtomicU32::new(0));
+    let (runs, counted) = (AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while let Ok(guard) = queue.get() {
+                    runs.fetch_add(1, Relaxed);
+                    let before = counted.load(Relaxed);
+                    seen.store(written.load(Relaxed), Relaxed);
+                    thread::yield_now();
+                    counted.store(before + 1, Relaxed);
+                    guard.success();
+                }
+            });
+        }
+        for add in 1..=ADDS {
+            written.store(add, Relaxed);
+            queue.add(7).unwrap();
+            if add % 4 == 0 {
+                queue.wait_idle();
+                assert_eq!(
+                    seen.load(Relaxed),
+                    add,
+                    "the run saw what was written before"
+                );
+            }
+        }
+        queue.shut_down();
+    });
+    assert_eq!(counted.load(Relaxed), runs.load(Relaxed));
 }
