@@ -1,5 +1,4 @@
-//! How a run ends. Owns the actions that a reconciler returns, and what a run knows of itself;
-//! never decides when a key runs again.
+//! How a run ends, and when a key that keeps failing is given up.
 
 use core::convert::Infallible;
 use core::time::Duration;

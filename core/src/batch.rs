@@ -1,5 +1,4 @@
-//! Many keys that were handed out together, and end together. Owns their tickets; never decides how
-//! many one lock hands out.
+//! Many keys that were handed out together, ended together.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,5 +1,4 @@
-//! The builder of a growable queue. Owns what was chosen until the queue is built; never touches a
-//! queue that is in use.
+//! The builder of a growable queue.
 
 #[cfg(feature = "metrics")]
 use alloc::borrow::Cow;

@@ -1,5 +1,4 @@
-//! Why a run failed. Owns the value that hooks and observers see; never decides what becomes of the
-//! key.
+//! Why a run failed.
 
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, string::String};

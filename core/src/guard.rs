@@ -1,5 +1,4 @@
-//! A key that was handed out. Owns the ticket of its run, and ends the run exactly once, however
-//! the guard is lost; never says what an action does.
+//! A key that was handed out, and how its run ends.
 
 use core::convert::identity;
 use core::fmt;

@@ -1,5 +1,4 @@
-//! Slot numbers, and the integer types that store them. Owns the number that means *none*; never
-//! checks that a slot exists.
+//! Slot numbers, and the integer types that hold them.
 
 /// The number of a slot: small, dense, reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

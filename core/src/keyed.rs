@@ -1,5 +1,4 @@
-//! A rate limiter with records of its own, for keys that are in no queue. Owns which records it
-//! keeps; never waits, and never runs a key.
+//! A rate limiter with records of its own, for keys that are in no queue.
 
 use core::borrow::Borrow;
 use core::hash::Hash;

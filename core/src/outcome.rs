@@ -1,5 +1,4 @@
-//! What operations return: plain values. Owns their words and how they print; nothing here borrows
-//! from a queue.
+//! What operations return: plain values, which own nothing of the queue.
 
 use core::fmt;
 use core::ops::BitOr;
@@ -219,7 +218,7 @@ impl AddedMany {
 /// queue.at(due).shut_down();
 /// assert_eq!(queue.at(due).poll_get(&mut getter), Next::Closed);
 /// ```
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub enum Next<T> {

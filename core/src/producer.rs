@@ -1,5 +1,4 @@
-//! The trait for everything that takes keys. Owns what a producer may ask for; never hands out a
-//! key.
+//! The trait for everything that takes keys.
 
 use core::time::Duration;
 

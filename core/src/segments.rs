@@ -1,5 +1,4 @@
-//! Vectors in segments of a fixed length, which grow without a copy of their items. Owns the memory
-//! of items that were set; never frees one before it is dropped.
+//! Vectors in segments of a fixed length, which grow without a copy of their items.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

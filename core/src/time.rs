@@ -1,5 +1,4 @@
-//! Time as the queue sees it: a number of nanoseconds, passed in by the caller. Owns the
-//! arithmetic, which saturates; reads no clock.
+//! Time as the queue sees it: a number of nanoseconds, passed in by the caller.
 
 use core::fmt;
 use core::time::Duration;

@@ -1,5 +1,4 @@
-//! Timers: how tasks wait for a point in time. Owns the loops around an alarm; whether a deadline
-//! has passed is up to the clock, because an alarm may fire early.
+//! Timers: how tasks wait for a point in time.
 
 use core::future::poll_fn;
 use core::pin::{Pin, pin};

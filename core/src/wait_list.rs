@@ -1,5 +1,4 @@
-//! The calls that wait for a queue, first come, first served, with a fixed number of places. Owns
-//! their wakers and their order; never calls a waker, which is done after the lock.
+//! The calls that wait for a queue, first come, first served, with a fixed number of places.
 
 use core::fmt;
 use core::mem;

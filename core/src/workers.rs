@@ -1,5 +1,4 @@
-//! The workers that run a reconciler, the same for every runtime. Owns what was chosen for them,
-//! and contains the panics of hooks; never starts a thread or a task.
+//! The workers that run a reconciler, the same for every runtime.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

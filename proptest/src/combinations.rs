@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{Action, Merge};
 
-use crate::histories::Operation;
 use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Cap, Configuration, Direct, Key, Kind, Note, Rate, Subject, boxed};
 
@@ -54,36 +52,18 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Whether a history may take such a step, with a unit of so long.
-    fn allow(&self, step: &Operation, unit: Duration) -> bool {
-        match step {
-            Operation::Advance(by) => !self.backlog || *by > unit * 4,
-            Operation::AdvanceToDeadline => !self.backlog,
-            Operation::AddDebounced(..) => self.debounce,
-            Operation::Suspend(..) | Operation::Resume(_) => self.suspend,
-            Operation::Complete(_, Action::Suspend(_))
-            | Operation::CompleteMany(_, Action::Suspend(_))
-            | Operation::Next(_, Action::Suspend(_), _) => self.suspend,
-            Operation::AddWith(_, options) => self.merge || options.merge == Merge::Earliest,
-            Operation::AddDisplacing(_, options) => {
-                self.displace && (self.merge || options.merge == Merge::Earliest)
-            }
-            Operation::Restore(_) => self.restore,
-            Operation::Pause | Operation::Unpause => self.pause,
-            Operation::CancelKey(_)
-            | Operation::CancelDelay(_)
-            | Operation::Expedite(_)
-            | Operation::ExpediteAll
-            | Operation::RetainBelow(_) => self.cancel,
-            Operation::Order(_)
-            | Operation::AgeAfter(_)
-            | Operation::LimitKeys(_)
-            | Operation::LimitFailureRecords(_)
-            | Operation::LimitDueKeys(_)
-            | Operation::SetPolicy(_) => self.change,
-            _ => true,
-        }
-    }
+    /// All but a backlog, for which time would have to stand.
+    pub const ANY: Self = Self {
+        debounce: true,
+        suspend: true,
+        merge: true,
+        displace: true,
+        restore: true,
+        pause: true,
+        cancel: true,
+        change: true,
+        backlog: false,
+    };
 }
 
 /// Sets a value in a combination whose times are in whole units.
@@ -409,11 +389,6 @@ impl Combination {
         }
         made.values = values;
         made
-    }
-
-    /// Whether its histories may take such a step.
-    pub(crate) fn allows(&self, step: &Operation) -> bool {
-        self.uses.allow(step, Duration::from_nanos(self.unit))
     }
 
     /// Whether it has these values.

@@ -12,10 +12,9 @@
 //! [`conformance`](mod@crate::conformance).
 
 mod apply;
+mod bytes;
 mod calls;
 mod draw;
-mod draw_calls;
-mod draw_operations;
 mod explore;
 mod failure;
 mod faults;
@@ -28,18 +27,16 @@ mod watch;
 
 use std::time::Duration;
 
-use requeue_core::Merge;
-
 use crate::caught::guarded;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::{begins, restarts};
 use pair::Pair;
 
 pub use crate::operation::{Answer, Operation, Run, Sleeper};
+pub(crate) use bytes::Bytes;
+pub use bytes::{Crowd, MERGES, at_once, calls, operations_of};
 pub use draw::{Draw, find, run, run_combined};
 pub(crate) use draw::{HANGS_AFTER, run_on};
-pub use draw_calls::calls;
-pub use draw_operations::{Crowd, operations, setups};
 pub use explore::{Bounds, Explored, Scope, explore};
 pub use failure::Failure;
 pub(crate) use failure::write_timeline;
@@ -57,15 +54,6 @@ pub enum Looks {
     /// Not at all: what calls answer tells more of a fault.
     Never,
 }
-
-/// Every rule by which an add meets a deadline.
-pub const MERGES: [Merge; 5] = [
-    Merge::Earliest,
-    Merge::Once,
-    Merge::Latest,
-    Merge::Replace,
-    Merge::Keep,
-];
 
 /// How long threads are waited for that should have answered, before it is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

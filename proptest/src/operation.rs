@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use requeue_core::binding::{Drained, Next};
 use requeue_core::{
-    Action, AddOptions, Added, AddedMany, Finished, Instant, KeyState, Leftover, Rejected, Stats,
-    Why,
+    Action, AddOptions, Added, AddedMany, Finished, Instant, KeyState, Leftover, Merge, Rejected,
+    Stats, Why,
 };
 
-use crate::subject::{Call, GroupFigures, GroupOrder, PolicySpec, Scheduled, Subject};
+use crate::combinations::Uses;
+use crate::histories::Bytes;
+use crate::subject::{Call, GroupFigures, GroupOrder, PolicySpec, Scheduled, Subject, group_of};
+
+use Operation as O;
 
 /// The keys of every test.
 pub type Key = u16;
@@ -169,7 +173,7 @@ pub enum Operation {
 }
 
 /// What an operation answers: core's own answers.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// Nothing is returned.
     Done,
@@ -221,7 +225,7 @@ pub enum Answer {
 
 /// The right to complete a run: the key, and how often the queue had handed it out to the test by
 /// then. It is the same for every queue with the same history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     /// The key.
     pub key: Key,
@@ -291,7 +295,253 @@ pub type Turn = (Finished, Next<Handed>);
 /// What [`Operation::AddDisplacing`] answers: what was added, and the key that made way.
 pub type Displaced = Result<(Scheduled, Option<Left>), Rejected<Key>>;
 
+/// How often an operation comes in drawn histories, and how it is made of bytes.
+pub(crate) struct Drawn {
+    /// Among operations that never wait, towards their end, among calls that wait, towards their
+    /// end, and among calls of several threads.
+    pub(crate) weights: [u16; 5],
+    /// Whether such histories do it.
+    pub(crate) is_used: fn(&Uses) -> bool,
+    pub(crate) draw: fn(&mut Bytes<'_>) -> Operation,
+    /// What exploration tries of it for a key.
+    explored: fn(Key) -> Vec<Operation>,
+}
+
+const fn drawn([a, b, c, d]: [u16; 4], draw: fn(&mut Bytes<'_>) -> Operation) -> Drawn {
+    Drawn {
+        weights: [a, b, c, d, 0],
+        is_used: |_| true,
+        draw,
+        explored: |_| Vec::new(),
+    }
+}
+
+impl Drawn {
+    const fn used(self, is_used: fn(&Uses) -> bool) -> Self {
+        Self { is_used, ..self }
+    }
+
+    /// Several threads do it at once: it takes effect at one point in time.
+    const fn at_once(mut self, weight: u16) -> Self {
+        self.weights[4] = weight;
+        self
+    }
+
+    const fn explored(self, explored: fn(Key) -> Vec<Operation>) -> Self {
+        Self { explored, ..self }
+    }
+}
+
+/// How every operation is drawn. A history that fails shrinks towards the first: new operations go
+/// last, or histories become longer.
+pub(crate) const DRAWN: &[Drawn] = &[
+    drawn([0, 0, 8, 0], |_| O::Settle),
+    drawn([0, 0, 6, 0], |_| O::Start(Call::Get)),
+    drawn([20, 0, 6, 0], |b| O::Add(b.key()))
+        .at_once(14)
+        .explored(|key| vec![O::Add(key)]),
+    drawn([20, 0, 8, 0], |b| O::AddAfter(b.key(), b.delay()))
+        .at_once(7)
+        .explored(|key| vec![O::AddAfter(key, ns(1)), O::AddAfter(key, ns(2))]),
+    drawn([0, 0, 4, 0], |b| O::Cancel(b.byte())),
+    drawn([14, 0, 6, 0], |_| O::AdvanceToDeadline).used(|uses| !uses.backlog),
+    drawn([28, 0, 4, 0], |b| O::Advance(b.passing())).explored(|_| vec![O::Advance(ns(1))]),
+    drawn([0, 0, 4, 0], |b| O::Start(Call::GetTimeout(b.delay()))),
+    drawn([32, 0, 6, 0], |b| O::Complete(b.run(), b.action()))
+        .at_once(10)
+        .explored(|_| {
+            let ends = [
+                Action::Release,
+                Action::Success,
+                Action::Retry,
+                Action::GiveUp,
+                Action::RequeueAfter(ns(1)),
+                Action::Snooze(ns(2)),
+                Action::Suspend(ns(1)),
+            ];
+            ends.map(|end| O::Complete(Run::Pick(0), end)).into()
+        }),
+    drawn([0, 0, 3, 0], |b| O::Start(Call::Next(b.action()))),
+    drawn([0, 0, 2, 0], |b| O::NextUnrun(b.action())),
+    drawn([0, 0, 2, 0], |b| O::Nudge(b.byte())),
+    drawn([16, 0, 3, 0], |b| O::AddRateLimited(b.key()))
+        .at_once(6)
+        .explored(|key| vec![O::AddRateLimited(key)]),
+    drawn([4, 0, 2, 0], |b| O::AddMany(b.several(Bytes::key))).at_once(4),
+    drawn([16, 0, 3, 0], |b| O::AddWith(b.key(), b.options()))
+        .at_once(3)
+        .explored(|key| {
+            // A deadline is replaced: of the first key by now, of the second by one 2 ns away.
+            let options = AddOptions {
+                after: (key > 1).then_some(ns(2)),
+                merge: Merge::Replace,
+                ..AddOptions::new()
+            };
+            vec![O::AddWith(key, options)]
+        }),
+    drawn([36, 0, 2, 0], |_| O::TryGet).at_once(7),
+    drawn([16, 0, 1, 0], |b| O::Done(b.run())).at_once(1),
+    drawn([16, 0, 2, 0], |b| O::DoneKey(b.key()))
+        .at_once(3)
+        .explored(|key| vec![O::DoneKey(key)]),
+    drawn([8, 8, 2, 1], |b| O::CancelKey(b.key()))
+        .at_once(3)
+        .used(|uses| uses.cancel)
+        .explored(|key| vec![O::CancelKey(key)]),
+    drawn([3, 3, 1, 0], |b| O::CancelDelay(b.key()))
+        .at_once(1)
+        .used(|uses| uses.cancel)
+        .explored(|key| vec![O::CancelDelay(key)]),
+    drawn([3, 3, 2, 0], |b| O::Expedite(b.key()))
+        .at_once(2)
+        .used(|uses| uses.cancel)
+        .explored(|key| vec![O::Expedite(key)]),
+    drawn([1, 1, 1, 0], |_| O::ExpediteAll)
+        .used(|uses| uses.cancel)
+        .explored(|_| vec![O::ExpediteAll]),
+    drawn([1, 1, 1, 0], |b| O::RetainBelow(b.key()))
+        .used(|uses| uses.cancel)
+        .explored(|_| vec![O::RetainBelow(2)]),
+    drawn([8, 0, 2, 0], |_| O::PanicAtWork),
+    drawn([12, 0, 2, 0], |b| {
+        O::AddDebounced(b.key(), b.delay(), b.delay())
+    })
+    .used(|uses| uses.debounce)
+    .explored(|key| vec![O::AddDebounced(key, ns(1), ns(2))]),
+    drawn([1, 1, 2, 0], |_| O::Pause)
+        .at_once(1)
+        .used(|uses| uses.pause)
+        .explored(|_| vec![O::Pause]),
+    drawn([2, 2, 3, 0], |_| O::Unpause)
+        .at_once(2)
+        .used(|uses| uses.pause)
+        .explored(|_| vec![O::Unpause]),
+    drawn([0, 0, 2, 0], |_| O::Start(Call::WaitIdle)),
+    drawn([0, 0, 2, 0], |_| O::Start(Call::WaitSettled)),
+    drawn([0, 0, 3, 0], |b| O::Start(Call::Flush(b.key()))),
+    drawn([0, 0, 2, 0], |b| O::Start(Call::CancelAndWait(b.key()))),
+    // Keys that are added by no other step.
+    drawn([0, 0, 6, 0], |b| {
+        O::Start(Call::AddWait(b.key() + b.keys()))
+    }),
+    drawn([1, 1, 1, 0], |_| O::Snapshot).explored(|_| vec![O::Snapshot]),
+    drawn([4, 0, 2, 0], |b| O::Restore(b.left()))
+        .at_once(1)
+        .used(|uses| uses.restore)
+        // A key that has failed once: the first is ready, the second delayed.
+        .explored(|key| vec![O::Restore(left_over(key, ns(u64::from(key) - 1), 1, 0))]),
+    drawn([4, 4, 6, 0], |b| O::Order(b.order())).used(|uses| uses.change),
+    drawn([2, 2, 2, 0], |b| O::AgeAfter(b.option(Bytes::delay))).used(|uses| uses.change),
+    drawn([2, 2, 2, 0], |b| O::LimitKeys(b.room())).used(|uses| uses.change),
+    drawn([4, 4, 2, 0], |b| O::Why(b.key()))
+        .at_once(1)
+        .explored(|key| vec![O::Why(key)]),
+    drawn([5, 5, 3, 0], |b| O::Suspend(b.key(), b.delay()))
+        .at_once(3)
+        .used(|uses| uses.suspend)
+        .explored(|key| vec![O::Suspend(key, ns(2))]),
+    drawn([5, 5, 3, 0], |b| O::Resume(b.key()))
+        .at_once(3)
+        .used(|uses| uses.suspend)
+        .explored(|key| vec![O::Resume(key)]),
+    drawn([12, 0, 2, 0], |b| O::AddDisplacing(b.key(), b.options())).used(|uses| uses.displace),
+    drawn([2, 2, 2, 0], |b| O::SetPolicy(b.policy())).used(|uses| uses.change),
+    drawn([0, 0, 0, 3], |_| O::Start(Call::Drain)),
+    drawn([0, 0, 0, 2], |b| O::Start(Call::DrainTimeout(b.delay()))),
+    drawn([0, 47, 0, 1], |_| O::ShutDown)
+        .at_once(1)
+        .explored(|_| vec![O::ShutDown]),
+    drawn([0, 47, 0, 0], |_| O::BeginDrain).explored(|_| vec![O::BeginDrain]),
+    drawn([0, 188, 0, 1], |_| O::TakeReady)
+        .at_once(1)
+        .explored(|_| vec![O::TakeReady]),
+    drawn([0, 94, 0, 1], |_| O::TakeDelayed)
+        .at_once(1)
+        .explored(|_| vec![O::TakeDelayed]),
+    drawn([8, 0, 0, 0], |b| O::AddAt(b.key(), b.instant())),
+    drawn([36, 0, 0, 0], |_| O::Get(Sleeper::New))
+        .at_once(4)
+        .explored(|_| vec![O::Get(Sleeper::New)]),
+    drawn([9, 0, 0, 0], |b| {
+        O::GetMany(b.below(4).into(), Sleeper::New)
+    })
+    .at_once(2),
+    drawn([27, 0, 0, 0], |b| O::LookAgain(b.byte())).explored(|_| vec![O::LookAgain(0)]),
+    drawn([9, 0, 0, 0], |b| O::Leave(Sleeper::Pick(b.byte())))
+        .explored(|_| vec![O::Leave(Sleeper::Pick(0))]),
+    drawn([4, 0, 0, 0], |b| O::Forget(b.key()))
+        .at_once(3)
+        .explored(|key| vec![O::Forget(key)]),
+    drawn([8, 0, 0, 0], |b| {
+        O::CompleteMany(b.several(Bytes::run), b.action())
+    })
+    .at_once(4),
+    drawn([16, 0, 0, 0], |b| {
+        O::Next(b.run(), b.action(), Sleeper::New)
+    })
+    .at_once(4)
+    .explored(|_| vec![O::Next(Run::Pick(0), Action::Release, Sleeper::New)]),
+    drawn([7, 0, 0, 0], |_| O::ReportRunning),
+    drawn([1, 1, 0, 0], |b| {
+        O::LimitFailureRecords(b.one_of(&[0, 1, 2, usize::MAX]))
+    })
+    .used(|uses| uses.change),
+    drawn([1, 1, 0, 0], |b| O::LimitDueKeys(b.below(3) + 1)).used(|uses| uses.change),
+    drawn([0; 4], |_| O::Start(Call::GetTimeout(Duration::ZERO))).at_once(4),
+    drawn([0; 4], |_| O::Start(Call::DrainTimeout(Duration::ZERO))).at_once(2),
+    drawn([0; 4], |b| O::Advance(b.short())).at_once(4),
+    drawn([0; 4], |_| O::Len).at_once(2),
+    drawn([0; 4], |b| O::State(b.key())).at_once(3),
+    drawn([0; 4], |b| O::Failures(b.key())).at_once(2),
+    drawn([0; 4], |b| O::Contains(b.key())).at_once(1),
+    drawn([0; 4], |_| O::IsShuttingDown).at_once(1),
+    drawn([0; 4], |_| O::IsPaused).at_once(1),
+    drawn([0; 4], |_| O::IsIdle).at_once(1),
+];
+
+const fn ns(count: u64) -> Duration {
+    Duration::from_nanos(count)
+}
+
 impl Operation {
+    /// Everything that can be seen of a queue with these keys. The first releases what is due.
+    pub(crate) fn looks(keys: Key) -> impl Iterator<Item = Self> {
+        let of_key = |key| {
+            let group = group_of(&key);
+            [
+                O::State(key),
+                O::Contains(key),
+                O::Why(key),
+                O::Failures(key),
+                O::Group(group),
+            ]
+        };
+        let of_queue = [
+            O::Stats,
+            O::IsShuttingDown,
+            O::IsPaused,
+            O::IsIdle,
+            O::IsSettled,
+        ];
+        [O::Len]
+            .into_iter()
+            .chain((1..=keys).flat_map(of_key))
+            .chain(of_queue)
+    }
+
+    /// Every kind of step that a program of one thread can take, on the keys up to this one.
+    pub fn explored(keys: Key) -> Vec<Self> {
+        let mut steps = Vec::new();
+        for step in
+            (1..=keys).flat_map(|key| DRAWN.iter().flat_map(move |kind| (kind.explored)(key)))
+        {
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
+        steps
+    }
+
     /// Whether it moves the clock.
     pub(crate) fn passes_time(&self) -> bool {
         matches!(self, Self::Advance(_) | Self::AdvanceToDeadline)
@@ -428,8 +678,6 @@ macro_rules! methods {
 
 impl<S: Subject + ?Sized> Operate for S {}
 
-use Operation as O;
-
 methods! {
     add(key: Key) -> Result<Added, Rejected<Key>>: O::Add(key) => Answer::Added(it) => it;
     add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>:
@@ -494,4 +742,47 @@ methods! {
     is_idle() -> bool: O::IsIdle => Answer::Is(it) => it;
     is_settled() -> bool: O::IsSettled => Answer::Is(it) => it;
     is_shutting_down() -> bool: O::IsShuttingDown => Answer::Is(it) => it;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The name of an operation, as it is printed.
+    fn name(operation: &Operation) -> String {
+        let printed = format!("{operation:?}");
+        let name = printed.split(|c: char| !c.is_alphanumeric()).next();
+        name.unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn each_operation_is_drawn_or_is_a_look() {
+        let source = include_str!("operation.rs");
+        let all = source
+            .split_once("pub enum Operation {")
+            .map_or("", |it| it.1);
+        let all = all.split_once("\n}").map_or("", |it| it.0);
+        let all = all.lines().filter_map(|line| line.strip_prefix("    "));
+        let all = all.filter(|line| line.starts_with(char::is_uppercase));
+        let all: BTreeSet<&str> = all
+            .filter_map(|line| line.split(|c: char| !c.is_alphanumeric()).next())
+            .collect();
+        let any = Uses::ANY;
+        let drawn = DRAWN
+            .iter()
+            .map(|kind| (kind.draw)(&mut Bytes::new(&[], &any)));
+        let looks = Operation::looks(1);
+        // A case does this, by itself.
+        let by_case = [Operation::PanicUnderLock, Operation::Drained(Drain(0))];
+        let known: BTreeSet<String> = drawn
+            .chain(looks)
+            .chain(by_case)
+            .map(|it| name(&it))
+            .collect();
+        let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+        assert!(all.len() > 50, "{all:?}");
+        assert_eq!(all, known);
+    }
 }

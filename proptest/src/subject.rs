@@ -1,5 +1,6 @@
 //! What is tested: a queue that can be driven by one thread on a clock that the test moves.
 
+mod apply;
 mod calls;
 mod direct;
 #[cfg(feature = "embassy")]
@@ -27,6 +28,7 @@ pub use crate::operation::{
     Answer, Displaced, Drain, Handed, Key, Left, Operate, Operation, Run, Sleeper, Ticket, Turn,
     left_over,
 };
+pub use apply::answer_of;
 pub use calls::{Call, CallId, Drive, Returned};
 pub use direct::{Direct, Home, Note};
 #[cfg(feature = "embassy")]

@@ -1,78 +1,10 @@
 //! Every history of a few steps over two keys, against the reference model.
 
-use std::time::Duration;
-
 use requeue_core::priority::{Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{Action, AddOptions, Merge};
-use requeue_proptest::histories::{Bounds, Operation, Run, Scope, Sleeper, explore};
+use requeue_proptest::histories::{Bounds, Operation, Scope, explore};
 use requeue_proptest::rounds;
-use requeue_proptest::subject::{Configuration, Direct, Key, Left, Subject, left_over};
-
-/// Every kind of step that a program of one thread can take.
-fn steps() -> Vec<Operation> {
-    let delay = Duration::from_nanos;
-    let mut steps = vec![
-        Operation::Get(Sleeper::New),
-        Operation::LookAgain(0),
-        Operation::Leave(Sleeper::Pick(0)),
-        Operation::Complete(Run::Pick(0), Action::Release),
-        Operation::Complete(Run::Pick(0), Action::Success),
-        Operation::Complete(Run::Pick(0), Action::Retry),
-        Operation::Complete(Run::Pick(0), Action::GiveUp),
-        Operation::Complete(Run::Pick(0), Action::RequeueAfter(delay(1))),
-        Operation::Complete(Run::Pick(0), Action::Snooze(delay(2))),
-        Operation::Complete(Run::Pick(0), Action::Suspend(delay(1))),
-        Operation::Next(Run::Pick(0), Action::Release, Sleeper::New),
-        Operation::Advance(delay(1)),
-        Operation::ShutDown,
-        Operation::BeginDrain,
-        Operation::TakeDelayed,
-        Operation::TakeReady,
-        Operation::ExpediteAll,
-        Operation::Pause,
-        Operation::Unpause,
-        Operation::RetainBelow(2),
-        Operation::Snapshot,
-    ];
-    for key in 1..=2 {
-        steps.extend([
-            Operation::Add(key),
-            Operation::AddAfter(key, delay(1)),
-            Operation::AddAfter(key, delay(2)),
-            Operation::AddRateLimited(key),
-            Operation::AddDebounced(key, delay(1), delay(2)),
-            Operation::Forget(key),
-            Operation::DoneKey(key),
-            Operation::Why(key),
-            Operation::CancelKey(key),
-            Operation::CancelDelay(key),
-            Operation::Expedite(key),
-            Operation::Suspend(key, delay(2)),
-            Operation::Resume(key),
-            Operation::Restore(left(key)),
-            Operation::AddWith(key, replacing(key)),
-        ]);
-    }
-    steps
-}
-
-/// A key that has failed once: the first is ready, the second delayed.
-fn left(key: Key) -> Left {
-    left_over(key, Duration::from_nanos(u64::from(key) - 1), 1, 0)
-}
-
-/// An add that replaces a deadline: for the first key now, for the second by one 2 ns away.
-const fn replacing(key: Key) -> AddOptions {
-    AddOptions {
-        after: match key {
-            1 => None,
-            _ => Some(Duration::from_nanos(2)),
-        },
-        merge: Merge::Replace,
-        ..AddOptions::new()
-    }
-}
+use requeue_proptest::subject::{Configuration, Direct, Subject};
 
 /// So many states that the soak comes to their end.
 const BOUNDS: Bounds = Bounds {
@@ -119,7 +51,7 @@ fn explored<S: Subject + 'static>(
 ) {
     let is_soak = rounds(1) > 1;
     let scope = Scope {
-        steps: steps(),
+        steps: Operation::explored(2),
         depth: if is_soak { in_soak } else { depth },
         bounds,
     };

@@ -1,5 +1,4 @@
-//! The pauses of a loop that runs for ever: apimachinery's `DelayFunc` and `BackoffManager`. Owns
-//! how the pauses grow and start again; never waits.
+//! The pauses of a loop that runs for ever: apimachinery's `DelayFunc` and `BackoffManager`.
 
 use core::time::Duration;
 

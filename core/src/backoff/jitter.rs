@@ -1,5 +1,4 @@
-//! Random additions to pauses, so that loops which failed together do not retry together. Owns the
-//! arithmetic; the random bits come from the caller.
+//! Random additions to pauses, so that loops which failed together do not retry together.
 
 use core::time::Duration;
 

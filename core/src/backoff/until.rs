@@ -1,5 +1,4 @@
-//! A loop that runs something for ever, with pauses. Owns when the next round is due; never runs or
-//! waits itself, but in the one loop that takes a timer.
+//! A loop that runs something for ever, with pauses.
 
 use core::fmt;
 use core::future::poll_fn;

@@ -1,4 +1,4 @@
-//! The default limiters of client-go. Owns their numbers and nothing else.
+//! The default limiters of client-go.
 
 use core::time::Duration;
 

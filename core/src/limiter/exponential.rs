@@ -1,5 +1,4 @@
-//! Exponential backoff per key, in whole numbers. Owns how a delay grows with a key's failures;
-//! never looks at the time.
+//! Exponential backoff per key, in whole numbers.
 
 use core::time::Duration;
 

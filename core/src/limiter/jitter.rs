@@ -1,5 +1,4 @@
-//! Random delays, so that keys that failed together are not retried together. Owns how far a delay
-//! may differ; the random bits come from the caller.
+//! Random delays, so that keys that failed together are not retried together.
 
 use core::fmt;
 use core::time::Duration;

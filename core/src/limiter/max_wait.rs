@@ -1,4 +1,4 @@
-//! An upper limit on the delays of another limiter. Owns the limit; keeps no record of its own.
+//! An upper limit on the delays of another limiter.
 
 use core::time::Duration;
 

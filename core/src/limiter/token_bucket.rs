@@ -1,5 +1,4 @@
-//! A token bucket that all keys share. Owns the tokens, and when the next one comes; never looks at
-//! a key.
+//! A token bucket that all keys share.
 
 use core::time::Duration;
 

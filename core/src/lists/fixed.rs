@@ -1,5 +1,4 @@
-//! Both lists of a fixed queue with one level, in one array of links. Owns no order but that of
-//! arrival.
+//! Two lists in one array of links.
 
 use crate::Instant;
 use crate::array::ConstDefault;

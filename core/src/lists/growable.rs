@@ -1,5 +1,4 @@
-//! Both lists of a growable queue with one level: a ring for the ready keys, links for the failure
-//! records. Owns the choice between the ring and the list before it; never searches the ring.
+//! A ring for the ready keys, links for the failure records.
 
 use alloc::boxed::Box;
 

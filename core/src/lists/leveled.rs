@@ -1,5 +1,4 @@
-//! A list of ready keys for each priority level. Owns which level is served first; never looks at a
-//! key's age or group.
+//! A list of ready keys per priority level.
 
 use crate::Instant;
 use crate::array::{Array, ConstDefault};

@@ -1,5 +1,4 @@
-//! The metrics of a queue through the `metrics` facade. Owns their names and units; keeps no
-//! figures.
+//! The metrics of a queue through the `metrics` facade.
 
 use alloc::borrow::Cow;
 use alloc::string::ToString;

@@ -1,5 +1,4 @@
-//! Metrics that are chosen at run time. Owns the times that they need, beside the slots, so that a
-//! queue has one type with and without them; counts nothing itself.
+//! Metrics that are chosen at run time.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -1,6 +1,5 @@
-//! The runs that have not ended, in the order in which they began: from which the metrics learn how
-//! long runs have lasted, without a look at every slot. Owns the order and the sum of the starts;
-//! never begins or ends a run.
+//! The runs that have not ended, in the order in which they began: from which the metrics
+//! learn how long runs have lasted, without a look at every slot.
 
 use core::fmt;
 use core::time::Duration;

@@ -1,5 +1,4 @@
-//! What a queue keeps of times for its metrics. Owns the times of one slot, and the choice between
-//! them and nothing; reads no clock.
+//! What a queue keeps of times for its metrics.
 
 use core::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Shutdown and drain, which lose no key. Owns when a queue is drained and which keys are left;
-//! never waits.
+//! Shutdown and drain, which lose no key.
 
 use crate::outcome::{Drain, Drained, Leftover};
 

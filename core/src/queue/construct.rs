@@ -1,5 +1,4 @@
-//! The constructors, and the limits that are set before a queue is used. Owns the defaults of a
-//! queue; never touches a key.
+//! The constructors.
 
 use crate::array::ConstDefault;
 use crate::group::{GroupFn, Groups};

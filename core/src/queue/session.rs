@@ -1,5 +1,4 @@
-//! One access to the state machine. Owns the time of the access and the one place where a wake is
-//! decided; never sends it.
+//! One access to the state machine, and the one place where a wake is decided.
 
 use core::fmt;
 use core::ops::Deref;

@@ -155,8 +155,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Gives a key its slot.
-    #[cfg_attr(feature = "alloc", inline(always))]
-    #[cfg_attr(not(feature = "alloc"), inline)]
+    #[inline]
     fn claim(
         &mut self,
         room: Room<P, S>,

@@ -1,5 +1,4 @@
-//! Going through all keys, a bounded number at a time: cancelling, expediting or showing them. Owns
-//! where a sweep is; decides nothing about a key that an operation on one key does not.
+//! Going through all keys, a bounded number at a time: cancelling, expediting or showing them.
 
 use super::*;
 

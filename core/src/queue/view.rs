@@ -1,5 +1,4 @@
-//! Looking at a queue, and at one key. Owns no state: the only change is what every operation does
-//! first, which is to make due keys ready.
+//! Looking at a queue, and at one key.
 
 use crate::outcome::Stats;
 

@@ -1,5 +1,4 @@
-//! Storage of a fixed size: N slots, found through N hash chains, without an allocator. Owns where
-//! a key is stored; never changes a slot's phase.
+//! Storage of a fixed size: N keys, no allocator.
 
 use core::borrow::Borrow;
 use core::hash::{Hash, Hasher};

@@ -1,5 +1,4 @@
-//! Storage that grows with the number of keys: slots in parts, found through tables. Owns where a
-//! key is stored, and the limit on keys; never changes a slot's phase.
+//! Storage that grows with the number of keys.
 
 use alloc::boxed::Box;
 use core::borrow::Borrow;

@@ -1,5 +1,4 @@
-//! The number of workers, which can change while they work. Owns the number, and the wakers of
-//! those that watch it; never starts or stops a worker.
+//! The number of workers, which can change while they work.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,5 +1,4 @@
-//! Keys that were given up, kept to be looked at. Owns their order and how many are kept; never
-//! adds one to a queue by itself.
+//! Keys that were given up, kept to be looked at.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

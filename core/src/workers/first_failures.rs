@@ -1,5 +1,4 @@
-//! For how long each key has failed, by which workers may give it up. Owns the first failure of
-//! each key; never ends a run.
+//! For how long each key has failed, by which workers may give it up.
 
 use alloc::boxed::Box;
 use core::hash::Hash;

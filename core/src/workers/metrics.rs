@@ -1,5 +1,4 @@
-//! The metrics of workers through the `metrics` facade. Owns their names and units; keeps no
-//! figures.
+//! The metrics of workers through the `metrics` facade.
 
 use alloc::borrow::Cow;
 

@@ -1,5 +1,4 @@
-//! One run of a key, from its beginning to the report of its end. Owns what observers and hooks see
-//! of it, and in which order; never takes a key or ends its run in the queue.
+//! One run of a key, from its beginning to the report of its end, and what observers see of it.
 
 use alloc::boxed::Box;
 use core::time::Duration;

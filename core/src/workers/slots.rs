@@ -1,5 +1,4 @@
-//! Which workers a run has, and which are surplus: the same for every runtime. Owns their numbers,
-//! and when a worker may take a key; never starts one.
+//! Which workers a run has, and which are surplus: the same for every runtime.
 
 use alloc::vec::Vec;
 use core::hash::Hash;

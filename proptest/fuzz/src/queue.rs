@@ -4,8 +4,8 @@ use arbitrary::{Result, Unstructured};
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::Figures;
-use requeue_proptest::combinations::{Combination, core, options};
-use requeue_proptest::histories::{Looks, Operation, check_on};
+use requeue_proptest::combinations::{Combination, Uses, core, options};
+use requeue_proptest::histories::{Looks, Operation, check_on, operations_of};
 use requeue_proptest::subject::{Bare, Configuration, Direct, Key, NewSubject, OnWorkQueue, boxed};
 
 use crate::script;
@@ -42,16 +42,21 @@ struct Candidate {
 impl Script {
     fn draw(bytes: &mut Unstructured) -> Result<Self> {
         let subject = bytes.choose(&CANDIDATES)?;
-        let setup = if subject.is_combined {
-            combination(bytes)?.configuration
+        let (setup, uses) = if subject.is_combined {
+            let Combination {
+                configuration,
+                uses,
+                ..
+            } = combination(bytes)?;
+            (configuration, uses)
         } else {
-            script::setup(bytes)?
+            (script::setup(bytes)?, Uses::ANY)
         };
         Ok(Self {
             subject,
             setup,
             looks: *bytes.choose(&[Looks::Always, Looks::Last])?,
-            ops: script::ops(bytes, subject.keys),
+            ops: operations_of(bytes.bytes(bytes.len())?, subject.keys, uses),
         })
     }
 

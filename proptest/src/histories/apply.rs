@@ -77,14 +77,6 @@ impl Pair {
             }
             Operation::ExpediteAll if !self.model.ends_delays_in_order() => None,
             Operation::RetainBelow(key) if !self.model.cancels_in_order(key) => None,
-            Operation::Suspend(..) | Operation::Resume(_) if !self.abilities.suspends => None,
-            Operation::Order(_) if !self.abilities.groups => None,
-            Operation::AgeAfter(_) if !self.abilities.ages => None,
-            Operation::LimitKeys(_) if !self.abilities.limits_keys => None,
-            Operation::LimitDueKeys(_) if self.abilities.due_keys_max.is_none() => None,
-            Operation::AddDebounced(..) | Operation::SetPolicy(_) if !self.abilities.governs => {
-                None
-            }
             ref other => Some(other.clone()),
         };
         (resolved, max)

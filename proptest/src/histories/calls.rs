@@ -166,6 +166,7 @@ impl Pair {
     /// What was expected has come about.
     fn commit(&mut self, what: &str, verdict: Verdict) {
         self.model = verdict.model;
+        self.is_open |= verdict.is_open;
         for id in verdict.handed {
             if let Some(Returned::Work(handed)) = self.answers.remove(&id) {
                 self.tickets.push(handed.ticket);

@@ -7,11 +7,9 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, RngAlgorithm, TestError, TestRng, TestRunner};
 
-use super::simpler::{with_plain_adds, without_needless};
-use super::{
-    Crowd, Failure, Looks, Operation, PATIENCE, check_within, draw_calls, draw_operations,
-};
-use crate::combinations::Combination;
+use super::simpler::{with_plain_steps, without_needless};
+use super::{Crowd, Failure, Looks, Operation, PATIENCE, bytes, check_within};
+use crate::combinations::{Combination, Uses};
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::watched;
 
@@ -41,14 +39,9 @@ pub fn run_combined(
     watched(HANGS_AFTER, move || {
         let unit = Duration::from_nanos(combination.unit);
         let steps = match draw {
-            Draw::Operations(crowd) => draw_operations::operations(crowd).boxed(),
-            Draw::Calls => draw_calls::histories_in(unit).boxed(),
+            Draw::Operations(crowd) => bytes::operations(crowd, unit, combination.uses),
+            Draw::Calls => bytes::calls_in(unit, combination.uses),
         };
-        let of = combination.clone();
-        let steps = steps.prop_map(move |mut steps| {
-            steps.retain(|step| of.allows(step));
-            steps
-        });
         let drawn = (Just(combination.configuration.clone()), steps).boxed();
         let (_, mut search) = draw.search(new, Some(regressions));
         search.config.cases = cases;
@@ -116,7 +109,7 @@ pub(crate) fn run_on(new: NewSubject, draw: Draw, regressions: &'static str) -> 
 /// is found, and what is reported of it.
 pub fn find<S: Subject + 'static>(drawn: Option<BoxedStrategy<Vec<Operation>>>) -> Option<Failure> {
     let (any, search) = Draw::Calls.search(boxed::<S>, None);
-    let drawn = drawn.map_or(any, |steps| (Just(draw_calls::setup()), steps).boxed());
+    let drawn = drawn.map_or(any, |steps| (Just(bytes::setup()), steps).boxed());
     let found = search.shortest(&drawn, &[Looks::Never]);
     let found = found.or_else(|| search.shortest(&drawn, &[Looks::Last]))?;
     Some(found.failure)
@@ -132,11 +125,11 @@ impl Draw {
         let abilities = new(&Configuration::exponential()).abilities();
         let drawn = match self {
             Self::Operations(crowd) => (
-                draw_operations::setups(),
-                draw_operations::operations(crowd),
+                bytes::setups(),
+                bytes::operations(crowd, Duration::from_nanos(1), Uses::ANY),
             )
                 .boxed(),
-            Self::Calls => draw_calls::calls_of(abilities.grain),
+            Self::Calls => bytes::queues_and_calls(abilities.grain),
         };
         let mut config = ProptestConfig {
             failure_persistence: None,
@@ -230,7 +223,7 @@ impl Search {
         };
         let steps = without_needless(steps, &|steps| fails_in_time(&setup, steps).is_some());
         let (setup, steps) = shorter(&mut runner, drawn, (setup, steps), &fails_in_time);
-        let steps = with_plain_adds(steps, &|steps| fails_in_time(&setup, steps).is_some());
+        let steps = with_plain_steps(steps, &|steps| fails_in_time(&setup, steps).is_some());
         let history = (setup, steps);
         let failure = fails(&history.0, &history.1).unwrap_or_else(|| Failure {
             wrong: format!("it failed once and then no more: {reason}"),

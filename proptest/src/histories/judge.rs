@@ -45,6 +45,8 @@ pub(super) enum For {
 pub(super) struct Verdict {
     /// The model once those have looked who had to.
     pub(super) model: Model,
+    /// The calls do not tell which of two states the queue is in.
+    pub(super) is_open: bool,
     /// Who has got a key.
     pub(super) handed: Vec<CallId>,
     /// Who has ended without.
@@ -80,19 +82,44 @@ impl Pair {
     /// Holds the answers of the calls `ids`, who have all had their chance to look, against what
     /// the model says.
     pub(super) fn judge(&self, ids: &[CallId]) -> Result<Verdict, Fault> {
+        let room_first = self.judge_in_order(ids, true);
+        let waits_for_room = |call: &Outstanding| matches!(call.waits, For::Room { .. });
+        if !self.abilities.groups || !self.calls.iter().any(waits_for_room) {
+            return room_first;
+        }
+        // A key that is added before another is handed out has an earlier turn of its group.
+        match (room_first, self.judge_in_order(ids, false)) {
+            (Ok(one), Ok(other)) => {
+                let is_open = one.model.fingerprint() != other.model.fingerprint();
+                Ok(Verdict { is_open, ..one })
+            }
+            (Err(_), Ok(other)) => Ok(other),
+            (room_first, _) => room_first,
+        }
+    }
+
+    /// The same if all who wait for room look first, or all who wait for a key.
+    fn judge_in_order(&self, ids: &[CallId], room_first: bool) -> Result<Verdict, Fault> {
         let mut verdict = Verdict {
             model: self.model.clone(),
+            is_open: false,
             handed: Vec::new(),
             ended: Vec::new(),
             answered: Vec::new(),
         };
         let calls = || self.calls.iter().filter(|call| ids.contains(&call.id));
+        let getters = calls().filter(|call| matches!(call.waits, For::Key { .. }));
+        let getters: Vec<Outstanding> = getters.copied().collect();
+        let mut expected = Vec::new();
+        if !room_first {
+            let served = getters.iter().filter(|call| self.has_key(call)).count();
+            expected.extend((0..served).map_while(|_| verdict.model.try_get()));
+        }
         // Those who wait for room are served in their order, and others get the keys that they add.
         for call in calls().filter(|call| matches!(call.waits, For::Room { .. })) {
             self.judge_end(*call, &mut verdict)?;
         }
-        let getters = calls().filter(|call| matches!(call.waits, For::Key { .. }));
-        let empty_handed = self.judge_keys(getters.copied().collect(), &mut verdict)?;
+        let empty_handed = self.judge_keys(getters, expected, &mut verdict)?;
         let is_other =
             |call: &&Outstanding| !matches!(call.waits, For::Key { .. } | For::Room { .. });
         for call in empty_handed.iter().chain(calls().filter(is_other)) {
@@ -105,13 +132,12 @@ impl Pair {
     fn judge_keys(
         &self,
         getters: Vec<Outstanding>,
+        mut expected: Vec<Handed>,
         verdict: &mut Verdict,
     ) -> Result<Vec<Outstanding>, Fault> {
         let served = self.served_at_least(&getters, &verdict.model);
-        let has_key = |call: &&Outstanding| matches!(self.answer_of(call), Some(Returned::Work(_)));
-        let served = served.max(getters.iter().filter(has_key).count());
+        let served = served.max(getters.iter().filter(|call| self.has_key(call)).count());
         let model = &mut verdict.model;
-        let mut expected: Vec<Handed> = Vec::new();
         while expected.len() < served {
             let Some(handed) = model.try_get() else {
                 break;
@@ -151,6 +177,10 @@ impl Pair {
         let patient = getters.len() - getters.iter().filter(is_late).count();
         let there_before = handed_out(self.model.clone(), getters.len());
         handed_out(model.clone(), patient).max(there_before)
+    }
+
+    fn has_key(&self, call: &Outstanding) -> bool {
+        matches!(self.answer_of(call), Some(Returned::Work(_)))
     }
 
     fn answer_of(&self, call: &Outstanding) -> Option<&Returned<Handed>> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::draw_calls::setup;
+use super::bytes::setup;
 use super::{Looks, Operation, check_within};
 use crate::operation::Operate;
 use crate::subject::{Call, CallId, Configuration, NewSubject, Subject};

@@ -1,6 +1,7 @@
 //! Making a history that fails shorter and plainer, after proptest has.
 
 use super::Operation;
+use crate::subject::Call;
 
 /// Leaves out every step without which the history still fails. proptest does so before it makes
 /// the steps simpler, and not again after.
@@ -22,9 +23,9 @@ pub(super) fn without_needless(
     steps
 }
 
-/// Puts plain adds in the place of others, or before it, where the history still fails. What
-/// proptest ends with depends on which kinds of steps there are, and this much less.
-pub(super) fn with_plain_adds(
+/// Puts plain adds and gets in the place of others, or elsewhere, where the history still fails.
+/// What proptest ends with depends on which kinds of steps there are, and this much less.
+pub(super) fn with_plain_steps(
     mut steps: Vec<Operation>,
     fails: &dyn Fn(&[Operation]) -> bool,
 ) -> Vec<Operation> {
@@ -34,15 +35,21 @@ pub(super) fn with_plain_adds(
     steps
 }
 
-/// The same history with one add made plain. Then it is shorter, or has one plain add more.
+/// The same history with one step made plain. Then it is shorter, or has one plain step more.
 fn plainer(steps: &[Operation], fails: &dyn Fn(&[Operation]) -> bool) -> Option<Vec<Operation>> {
     (0..steps.len()).find_map(|index| {
         let key = match &steps[index] {
-            Operation::Add(1) => return None,
+            Operation::Add(1) | Operation::Start(Call::Get) => return None,
+            Operation::Start(_) => {
+                let mut tried = steps.to_vec();
+                tried[index] = Operation::Start(Call::Get);
+                return fails(&tried).then_some(tried);
+            }
             Operation::AddMany(_) => 1,
             step => Some(step.highest_key()).filter(|_| step.adds())?,
         };
-        let places = (0..=index).rev();
+        let later = index + 1..steps.len();
+        let places = (0..=index).rev().chain(later);
         let tries = places.flat_map(|place| [(place, 1), (place, key)]);
         tries.into_iter().find_map(|(place, key)| {
             let mut tried = steps.to_vec();
@@ -51,8 +58,9 @@ fn plainer(steps: &[Operation], fails: &dyn Fn(&[Operation]) -> bool) -> Option<
             if !fails(&tried) {
                 return None;
             }
+            let was_plain = matches!(before, Operation::Add(_));
+            let is_plainer = !was_plain || place == index && before != Operation::Add(key);
             let tried = without_needless(tried, fails);
-            let is_plainer = place == index && before != Operation::Add(key);
             (tried.len() < steps.len() || is_plainer).then_some(tried)
         })
     })

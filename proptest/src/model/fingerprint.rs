@@ -126,7 +126,7 @@ impl Model {
             records,
             is_shutting_down,
             paused,
-            closed_at: _,
+            closed_at,
             drains,
             flushes: _,
             last_run: _,
@@ -154,6 +154,9 @@ impl Model {
         cancelled.sort_unstable();
         let mut failures = failures.clone();
         failures.sort_by_key(|(key, _)| *key);
+        // A suspension that begins with the end of a run does not end before shutdown.
+        let closes = *is_shutting_down && !suspensions.is_empty();
+        let closed_at = closes.then_some(closed_at.0);
         Fingerprint {
             limiter: format!("{limiter:?}, {policy:?}, {groups:?}, {age_limit:?}"),
             now: *now,
@@ -171,7 +174,9 @@ impl Model {
             failures,
             bursts: self.present_bursts(),
             suspended: suspended.clone(),
-            suspensions: format!("{suspensions:?}, {resumed:?}, {timed_out:?}, {has_suspended:?}"),
+            suspensions: format!(
+                "{suspensions:?}, {closed_at:?}, {resumed:?}, {timed_out:?}, {has_suspended:?}"
+            ),
             records: records.clone(),
             is_shutting_down: *is_shutting_down,
             paused: *paused,

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::{Index, Next, Session, Sweep, Wake};
+use requeue_core::binding::{Index, Session, Sweep, Wake};
 use requeue_core::metrics::Metrics;
 use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{Added, Finished, GroupState, Instant, Policy, Rejected};
 
+use super::apply::{answer, lack};
 use super::groups::Keys;
 use super::held::Held;
 use super::{
-    Abilities, Answer, Configuration, GroupFigures, Handed, Key, Kind, Operation, Scheduled,
-    Sleeper, Subject, in_order, map_next,
+    Abilities, Answer, Configuration, GroupFigures, Key, Kind, Operation, Scheduled, Subject,
+    in_order, map_next,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -230,39 +231,14 @@ impl<P: Kind, S: Storage, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
         value
     }
 
-    fn timed<T>(&mut self, work: impl FnOnce(&mut Access<'_, P, S, M>) -> T) -> T {
-        self.with(true, work)
-    }
-
-    fn untimed<T>(&mut self, work: impl FnOnce(&mut Access<'_, P, S, M>) -> T) -> T {
-        self.with(false, work)
-    }
-
     /// Steps, until one was the last.
     fn swept(
         &mut self,
         mut step: impl FnMut(&mut Access<'_, P, S, M>, &mut Sweep) -> bool,
     ) -> Sweep {
         let mut sweep = Sweep::new();
-        while self.untimed(|session| step(session, &mut sweep)) {}
+        while self.with(false, |session| step(session, &mut sweep)) {}
         sweep
-    }
-}
-
-impl<P: Kind, S: Home, M: Note, const MAX: usize> Direct<P, S, M, MAX> {
-    /// One look of a call that may wait, after something else.
-    fn look<T>(
-        &mut self,
-        sleeper: Sleeper,
-        is_timed: bool,
-        before: impl FnOnce(&mut Access<'_, P, S, M>) -> T,
-    ) -> (T, Next<Handed>) {
-        let mut getter = self.held.getter(sleeper);
-        let (value, next) = self.with(is_timed, |queue| {
-            (before(queue), queue.poll_get(&mut getter))
-        });
-        self.held.keep(sleeper, getter, &next);
-        (value, self.held.hand_next(next))
     }
 }
 
@@ -296,182 +272,53 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
+        if lack::<P, S>(operation) {
+            return Answer::Lacking;
+        }
+        let this = self;
+        macro_rules! session {
+            ($timed:expr, |$queue:ident| $work:expr) => {
+                this.with($timed, |$queue: &mut Access<'_, P, S, M>| $work)
+            };
+        }
+        macro_rules! look {
+            (|$queue:ident| $work:expr) => {{
+                let $queue = &this.queue;
+                $work
+            }};
+        }
         match *operation {
-            Operation::Add(key) => Answer::Added(self.untimed(|queue| queue.add(key))),
-            Operation::AddAfter(key, delay) => {
-                Answer::Added(self.timed(|queue| queue.add_after(key, delay)))
+            Operation::TryGet => {
+                let work = this.with(false, |queue| queue.try_get());
+                Answer::Work(work.map(|work| this.held.hand(work)))
             }
-            Operation::AddAt(key, due) => Answer::Added(self.timed(|queue| queue.add_at(key, due))),
-            Operation::AddRateLimited(key) => {
-                let added = self.timed(|queue| queue.add_rate_limited(key));
-                Answer::Scheduled(added.map(Scheduled::from))
-            }
-            Operation::AddWith(key, options) => {
-                let added = self.with(options.needs_time(), |queue| queue.add_with(key, options));
-                Answer::Scheduled(added.map(Scheduled::from))
-            }
-            Operation::AddDisplacing(key, options) => {
-                let add = |queue: &mut Access<'_, P, S, M>| queue.add_displacing(key, options);
-                let added = self.with(options.needs_time(), add);
-                Answer::Displaced(added.map(|(scheduled, left)| (scheduled.into(), left)))
-            }
-            Operation::AddDebounced(key, quiet, max) => {
-                let times = [quiet, max];
-                Answer::Added(self.timed(|queue| S::add_debounced(queue, key, times)))
-            }
-            Operation::AddMany(ref keys) => {
-                let mut rejected = Vec::new();
-                let keys = keys.iter().copied();
-                let many = self.untimed(|queue| queue.add_many(keys, |key| rejected.push(key)));
-                Answer::AddedMany(many, rejected)
-            }
-            Operation::Restore(left) => {
-                let is_timed = !left.left.is_zero();
-                Answer::Restored(self.with(is_timed, |queue| queue.restore(left)))
-            }
-            Operation::Forget(key) => {
-                Answer::Count(self.timed(|queue| queue.forget(&key)) as usize)
-            }
-            Operation::CancelKey(key) => Answer::State(self.untimed(|queue| queue.cancel(&key))),
-            Operation::CancelDelay(key) => {
-                Answer::Due(self.untimed(|queue| queue.cancel_delay(&key)))
-            }
-            Operation::Expedite(key) => Answer::Is(self.untimed(|queue| queue.expedite(&key))),
             Operation::ExpediteAll => {
-                let _ = self.swept(|queue, sweep| queue.expedite_some(sweep));
+                let _ = this.swept(|queue, sweep| queue.expedite_some(sweep));
                 Answer::Done
             }
             Operation::RetainBelow(key) => {
-                let sweep = self.swept(|queue, sweep| queue.retain_some(sweep, |it| *it < key));
+                let sweep = this.swept(|queue, sweep| queue.retain_some(sweep, |it| *it < key));
                 Answer::Count(sweep.cancelled())
             }
-            Operation::Pause => {
-                self.timed(|queue| queue.pause());
-                Answer::Done
-            }
-            Operation::Unpause => {
-                self.timed(|queue| queue.unpause());
-                Answer::Done
-            }
-            Operation::Suspend(key, timeout) => {
-                Answer::Is(self.timed(|queue| S::suspend(queue, key, Some(timeout))))
-            }
-            Operation::Resume(key) => {
-                Answer::Is(self.untimed(|queue| S::suspend(queue, key, None)))
-            }
-            Operation::Order(ref order) => {
-                self.untimed(|queue| P::order(queue, order));
-                Answer::Done
-            }
-            Operation::AgeAfter(after) => {
-                self.timed(|queue| P::age(queue, after));
-                Answer::Done
-            }
-            Operation::LimitKeys(keys) => {
-                self.timed(|queue| S::limit_keys(queue, keys));
-                Answer::Done
+            Operation::Snapshot => {
+                let mut entries = Vec::new();
+                let _ = this.swept(|queue, sweep| {
+                    queue.snapshot_some(sweep, |key: &Key, state| entries.push((*key, state)))
+                });
+                Answer::Snapshot(in_order(entries))
             }
             Operation::LimitFailureRecords(keys) => {
-                match S::limit_failure_records(&mut self.queue, keys) {
+                match S::limit_failure_records(&mut this.queue, keys) {
                     true => Answer::Done,
                     false => Answer::Lacking,
                 }
             }
             Operation::LimitDueKeys(keys) => {
-                self.due_keys_max = keys;
-                self.queue.limit_due_keys(keys);
+                this.due_keys_max = keys;
+                this.queue.limit_due_keys(keys);
                 Answer::Done
             }
-            Operation::SetPolicy(ref policy) => {
-                self.untimed(|queue| S::set_policy(queue, policy.build()));
-                Answer::Done
-            }
-            Operation::TryGet => {
-                let work = self.untimed(|queue| queue.try_get());
-                Answer::Work(work.map(|work| self.held.hand(work)))
-            }
-            Operation::Get(sleeper) => Answer::Next(self.look(sleeper, false, |_| ()).1),
-            Operation::GetMany(max, sleeper) => {
-                let (mut getter, mut taken) = (self.held.getter(sleeper), Vec::new());
-                let next = self.untimed(|queue| {
-                    queue.poll_get_many(max, &mut getter, |work| taken.push(work))
-                });
-                self.held.keep(sleeper, getter, &next);
-                Answer::NextMany(map_next(next, |count| {
-                    assert_eq!(count, taken.len(), "as many keys as the queue says");
-                    taken.into_iter().map(|work| self.held.hand(work)).collect()
-                }))
-            }
-            Operation::Next(run, action, sleeper) => {
-                let ticket = self.held.ticket(run);
-                let (finished, next) = self.look(sleeper, action.needs_time(), |queue| {
-                    ticket.map_or(Finished::Stale, |ticket| queue.finish(ticket, action))
-                });
-                Answer::Turn(finished, next)
-            }
-            Operation::Leave(sleeper) => {
-                let mut getter = self.held.getter(sleeper);
-                self.timed(|queue| queue.leave(&mut getter));
-                Answer::Done
-            }
-            Operation::DoneKey(key) => {
-                Answer::Finished(self.untimed(|queue| queue.release_key(&key)))
-            }
-            Operation::Done(run) => Answer::Finished(match self.held.ticket(run) {
-                Some(ticket) => self.untimed(|queue| queue.release(ticket)),
-                None => Finished::Stale,
-            }),
-            Operation::Complete(run, action) => Answer::Finished(match self.held.ticket(run) {
-                Some(ticket) => {
-                    self.with(action.needs_time(), |queue| queue.finish(ticket, action))
-                }
-                None => Finished::Stale,
-            }),
-            Operation::CompleteMany(ref runs, action) => {
-                let tickets = self.held.tickets(runs);
-                let used = runs.len() - tickets.len();
-                let finish = |queue: &mut Access<'_, P, S, M>| queue.finish_many(tickets, action);
-                Answer::Count(used + self.with(action.needs_time(), finish))
-            }
-            Operation::ReportRunning => {
-                self.timed(|queue| queue.report_running());
-                Answer::Done
-            }
-            Operation::ShutDown => {
-                self.timed(|queue| queue.shut_down());
-                Answer::Done
-            }
-            Operation::BeginDrain => {
-                let drain = self.timed(|queue| queue.begin_drain());
-                Answer::Drain(self.held.keep_drain(drain))
-            }
-            Operation::Drained(drain) => match self.held.drain(drain) {
-                Some(drain) => Answer::Drained(self.queue.drain_status(drain)),
-                None => Answer::Lacking,
-            },
-            Operation::TakeDelayed => Answer::Left(self.timed(|queue| queue.take_delayed())),
-            Operation::TakeReady => Answer::Left(self.timed(|queue| queue.take_ready())),
-            Operation::Len => Answer::Count(self.untimed(|queue| queue.len())),
-            Operation::Snapshot => {
-                let mut entries = Vec::new();
-                let _ = self.swept(|queue, sweep| {
-                    queue.snapshot_some(sweep, |key: &Key, state| entries.push((*key, state)))
-                });
-                Answer::Snapshot(in_order(entries))
-            }
-            Operation::State(key) => Answer::State(self.untimed(|queue| queue.state(&key))),
-            Operation::Contains(key) => Answer::Is(self.queue.contains(&key)),
-            Operation::Failures(key) => Answer::Count(self.queue.failures(&key) as usize),
-            Operation::Why(key) => Answer::Why(self.untimed(|queue| queue.why(&key))),
-            Operation::Stats => Answer::Stats(self.queue.stats()),
-            Operation::Group(group) => {
-                Answer::Group(P::group(&self.queue, group).and_then(figures))
-            }
-            Operation::IsPaused => Answer::Is(self.queue.is_paused()),
-            Operation::IsIdle => Answer::Is(self.untimed(|queue| queue.is_idle())),
-            Operation::IsSettled => Answer::Is(self.queue.is_settled()),
-            Operation::IsShuttingDown => Answer::Is(self.queue.is_shutting_down()),
-            _ => Answer::Lacking,
+            _ => answer!(operation, this.held, <P, S>, session, session, look, look),
         }
     }
 

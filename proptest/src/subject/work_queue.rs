@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Machine, Shared, State, Wake};
 use requeue_core::priority::Priorities;
-use requeue_core::{Action, Finished, Guard, Instant};
+use requeue_core::{Action, Guard, Instant};
 
-use super::direct::{Home, figures};
+use super::apply::behind_lock;
+use super::direct::Home;
 use super::held::{Held, Taken};
 use super::{
     Abilities, Answer, Call, CallId, Configuration, Drive, Futures, HandClock, Handed, Key, Kind,
-    LocalCall, Operation, Returned, Scheduled, Subject, in_order, map_next,
+    LocalCall, Operation, Returned, Subject,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -167,154 +168,10 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
     fn apply(&mut self, operation: &Operation) -> Answer {
         let Self { runtime, held } = self;
-        let queue = runtime.queue();
         match *operation {
-            Operation::Add(key) => Answer::Added(queue.add(key)),
-            Operation::AddAfter(key, delay) => Answer::Added(queue.add_after(key, delay)),
-            Operation::AddAt(key, due) => Answer::Added(queue.add_at(key, due)),
-            Operation::AddRateLimited(key) => {
-                Answer::Scheduled(queue.add_rate_limited(key).map(Scheduled::from))
-            }
-            Operation::AddWith(key, options) => {
-                Answer::Scheduled(queue.add_with(key, options).map(Scheduled::from))
-            }
-            Operation::AddDisplacing(key, options) => {
-                let added = queue.add_displacing(key, options);
-                Answer::Displaced(added.map(|(scheduled, left)| (scheduled.into(), left)))
-            }
-            Operation::AddDebounced(key, quiet, max) => {
-                Answer::Added(queue.timed(true, |session| {
-                    StorageOf::<R>::add_debounced(session, key, [quiet, max])
-                }))
-            }
-            Operation::AddMany(ref keys) => {
-                let mut rejected = Vec::new();
-                let many = queue.add_many(keys.iter().copied(), |key| rejected.push(key));
-                Answer::AddedMany(many, rejected)
-            }
-            Operation::Restore(left) => Answer::Restored(queue.restore(left)),
-            Operation::Forget(key) => Answer::Count(queue.forget(&key) as usize),
-            Operation::CancelKey(key) => Answer::State(queue.cancel(&key)),
-            Operation::CancelDelay(key) => Answer::Due(queue.cancel_delay(&key)),
-            Operation::Expedite(key) => Answer::Is(queue.expedite(&key)),
-            Operation::ExpediteAll => {
-                queue.expedite_all();
-                Answer::Done
-            }
-            Operation::RetainBelow(0) => Answer::Count(queue.clear()),
-            Operation::RetainBelow(key) => Answer::Count(queue.retain(|other| *other < key)),
-            Operation::Pause => {
-                queue.pause();
-                Answer::Done
-            }
-            Operation::Unpause => {
-                queue.unpause();
-                Answer::Done
-            }
-            Operation::Suspend(key, timeout) => Answer::Is(queue.timed(true, |session| {
-                StorageOf::<R>::suspend(session, key, Some(timeout))
-            })),
-            Operation::Resume(key) => {
-                Answer::Is(queue.with(|session| StorageOf::<R>::suspend(session, key, None)))
-            }
-            Operation::Order(ref order) => {
-                queue.with(|session| KindOf::<R>::order(session, order));
-                Answer::Done
-            }
-            Operation::AgeAfter(after) => {
-                queue.with(|session| KindOf::<R>::age(session, after));
-                Answer::Done
-            }
-            Operation::LimitKeys(keys) => {
-                queue.with(|session| StorageOf::<R>::limit_keys(session, keys));
-                Answer::Done
-            }
-            Operation::SetPolicy(ref policy) => {
-                queue.with(|session| StorageOf::<R>::set_policy(session, policy.build()));
-                Answer::Done
-            }
             Operation::TryGet => Answer::Work(runtime.try_get().map(|taken| held.hand(taken))),
-            Operation::Get(sleeper) => {
-                let mut getter = held.getter(sleeper);
-                let next = queue.with(|session| session.poll_get(&mut getter));
-                held.keep(sleeper, getter, &next);
-                Answer::Next(held.hand_next(next))
-            }
-            Operation::GetMany(max, sleeper) => {
-                let (mut getter, mut taken) = (held.getter(sleeper), Vec::new());
-                let next = queue.with(|session| {
-                    session.poll_get_many(max, &mut getter, |work| taken.push(work))
-                });
-                held.keep(sleeper, getter, &next);
-                let hand = |work| held.hand(work);
-                Answer::NextMany(map_next(next, |_| taken.into_iter().map(hand).collect()))
-            }
-            Operation::Next(run, action, sleeper) => {
-                let (mut getter, ticket) = (held.getter(sleeper), held.ticket(run));
-                let (finished, next) = queue.timed(true, |session| {
-                    let finish = |ticket| session.finish(ticket, action);
-                    let finished = ticket.map_or(Finished::Stale, finish);
-                    (finished, session.poll_get(&mut getter))
-                });
-                held.keep(sleeper, getter, &next);
-                Answer::Turn(finished, held.hand_next(next))
-            }
-            Operation::Leave(sleeper) => {
-                let mut getter = held.getter(sleeper);
-                queue.with(|session| session.leave(&mut getter));
-                Answer::Done
-            }
-            Operation::DoneKey(key) => Answer::Finished(queue.release_key(&key)),
-            Operation::Done(run) => {
-                let finish = |ticket| queue.finish(ticket, Action::Release);
-                Answer::Finished(held.ticket(run).map_or(Finished::Stale, finish))
-            }
-            Operation::Complete(run, action) => {
-                let finish = |ticket| queue.finish(ticket, action);
-                Answer::Finished(held.ticket(run).map_or(Finished::Stale, finish))
-            }
-            Operation::CompleteMany(ref runs, action) => {
-                let tickets = held.tickets(runs);
-                let used = runs.len() - tickets.len();
-                Answer::Count(used + queue.finish_many(tickets, action))
-            }
             Operation::PanicAtWork => Answer::Is(runtime.panic_at_work()),
-            Operation::PanicUnderLock => {
-                let lock = queue.lock();
-                let panic = || resume_unwind(Box::new("a panic while the lock is held"));
-                Answer::Is(panicking(|| lock.with(|_| panic())))
-            }
-            Operation::ReportRunning => {
-                queue.report_running();
-                Answer::Done
-            }
-            Operation::ShutDown => {
-                queue.shut_down();
-                Answer::Done
-            }
-            Operation::BeginDrain => Answer::Drain(held.keep_drain(queue.begin_drain())),
-            Operation::Drained(drain) => match held.drain(drain) {
-                Some(drain) => Answer::Drained(queue.drain_status(drain)),
-                None => Answer::Lacking,
-            },
-            Operation::TakeDelayed => Answer::Left(queue.take_delayed()),
-            Operation::TakeReady => Answer::Left(queue.take_ready()),
-            Operation::Len => Answer::Count(queue.len()),
-            Operation::Snapshot => Answer::Snapshot(in_order(queue.snapshot())),
-            Operation::State(key) => Answer::State(queue.state(&key)),
-            Operation::Contains(key) => Answer::Is(queue.contains(&key)),
-            Operation::Failures(key) => Answer::Count(queue.failures(&key) as usize),
-            Operation::Why(key) => Answer::Why(queue.with(|session| session.why(&key))),
-            Operation::Stats => Answer::Stats(queue.look(|queue| queue.stats())),
-            Operation::Group(group) => {
-                let state = queue.look(|queue| KindOf::<R>::group(queue, group));
-                Answer::Group(state.and_then(figures))
-            }
-            Operation::IsPaused => Answer::Is(queue.is_paused()),
-            Operation::IsIdle => Answer::Is(queue.is_idle()),
-            Operation::IsSettled => Answer::Is(queue.is_settled()),
-            Operation::IsShuttingDown => Answer::Is(queue.is_shutting_down()),
-            _ => Answer::Lacking,
+            _ => behind_lock(runtime.queue(), held, operation),
         }
     }
 

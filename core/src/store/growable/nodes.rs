@@ -1,5 +1,4 @@
-//! A heap in which the children of a node share one cache line. Owns where a node is stored; the
-//! order of the nodes is the heap's.
+//! A heap in which the children of a node share one cache line.
 
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};

@@ -1,5 +1,4 @@
-//! Vectors in parts, whose growth copies the first part at most. Owns the memory of the slots;
-//! never moves a slot of a later part.
+//! Vectors in parts, whose growth copies the first part at most.
 
 use alloc::vec::Vec;
 

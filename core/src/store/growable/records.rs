@@ -1,5 +1,4 @@
-//! Records of keys that need no slot, because nothing but the record is asked about them. Owns the
-//! records that differ from the default; never drops another by itself.
+//! Records of keys that need no slot, because nothing but the record is asked about them.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
