@@ -1,5 +1,4 @@
-//! Clocks that tasks can wait on: embassy-time's, and one that a test moves. Owns the conversion
-//! between ticks and nanoseconds; never decides whom to wake for a key.
+//! Clocks that tasks can wait on.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};

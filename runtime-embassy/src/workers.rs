@@ -1,5 +1,4 @@
-//! The workers of a reconciler: tasks that process keys until the queue is shut down. Owns the
-//! loop; never spawns a task.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down.
 
 use core::hash::Hash;
 
@@ -157,17 +156,18 @@ where
                 Err(error) => return Err(error),
             };
             let mut context = guard.context();
-            context.deadline = limits.timeout.limit().map(|limit| self.now() + limit);
+            context.deadline = limits.timeout.deadline(self.clock());
             let run = reconcile(&guard, context);
-            let bounded = limits.timeout.bound(self.clock(), context.deadline, run);
-            let result = match bounded.await.map(A::into_action) {
+            let ended = limits
+                .timeout
+                .bound(self.clock(), context.deadline, run)
+                .await;
+            let result = match ended.map(A::into_action) {
                 Some(Ok(Action::Retry)) => Err(Failure::Retry),
                 Some(Ok(Action::GiveUp)) => Err(Failure::GiveUp),
                 Some(Ok(action)) => Ok(action),
                 Some(Err(error)) => Err(Failure::Error(error)),
-                None => Err(Failure::TimedOut(
-                    limits.timeout.limit().unwrap_or_default(),
-                )),
+                None => Err(Failure::TimedOut(limits.timeout.limit())),
             };
             let action = result.unwrap_or_else(|failure| {
                 let attempt = guard.attempt();

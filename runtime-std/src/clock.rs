@@ -1,5 +1,4 @@
-//! The clocks of a queue, the system's and one that a test moves. Owns how a thread waits for one
-//! of their instants; never decides which instant.
+//! The clocks of a queue, and how a thread waits for one of their instants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,4 @@
-//! Repeats work on a thread, with pauses. Owns the sleep between two rounds, and what stops it; the
-//! length of a pause is core's.
+//! Repeats work, with pauses.
 
 use std::fmt;
 use std::time::Duration;

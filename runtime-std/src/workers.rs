@@ -1,5 +1,4 @@
-//! The workers of a reconciler: threads that process keys until the queue is shut down. Owns the
-//! methods that run them; how they work is in `supervisor`.
+//! The workers of a reconciler: threads that process keys until the queue is shut down.
 
 use std::hash::Hash;
 use std::io;

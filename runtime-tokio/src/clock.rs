@@ -1,5 +1,4 @@
-//! The clock that tasks wait on: Tokio's. Owns the conversion between Tokio's instants and the
-//! queue's, and how an alarm is set; never decides for when.
+//! The clock that tasks wait on.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

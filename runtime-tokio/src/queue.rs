@@ -1,5 +1,4 @@
-//! The queue for tasks: its type, how it is made, and how keys are added and taken. Owns the choice
-//! of lock and clock; what an operation does is core's.
+//! The queue for tasks.
 
 use std::hash::Hash;
 use std::marker::PhantomData;

@@ -1,5 +1,4 @@
-//! Repeats work in a task, with pauses. Owns the sleep between two rounds, and what stops it; the
-//! length of a pause is core's.
+//! Repeats work, with pauses.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The workers of a reconciler: tasks that process keys until the queue is shut down. Owns the
-//! future of a run; how its workers work is in `supervisor`.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down.
 
 use std::fmt;
 use std::hash::Hash;

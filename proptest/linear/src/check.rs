@@ -61,16 +61,18 @@ impl std::error::Error for Failure {}
 /// # Examples
 ///
 /// ```
-/// use std::time::Duration;
 /// use requeue_core::Added;
-/// use requeue_linear::{QueueSpec, Recorder, Request, Response, check};
-/// use requeue_proptest::subject::Configuration;
+/// use requeue_linear::{QueueSpec, Recorder, check};
+/// use requeue_proptest::histories::{Answer, Operation};
+/// use requeue_proptest::subject::{Configuration, Handed, Ticket};
 ///
 /// let recorder = Recorder::new(2);
-/// let add = recorder.call(0, Request::Add(7));
-/// let get = recorder.call(1, Request::TryGet(0));
-/// recorder.returned(add, Response::Added(Ok(Added::Ready)));
-/// recorder.returned(get, Response::Work(vec![(7, 0)]));
+/// let add = recorder.call(0, Operation::Add(7));
+/// let get = recorder.call(1, Operation::TryGet);
+/// recorder.returned(add, Answer::Added(Ok(Added::Ready)));
+/// let ticket = Ticket { key: 7, run: 1 };
+/// let handed = Handed { key: 7, ticket, failures: 0, priority: 0, timed_out: false };
+/// recorder.returned(get, Answer::Work(Some(handed)));
 ///
 /// let empty = QueueSpec::new(&Configuration::exponential());
 /// let order = check(&empty, &recorder.history(), 1000)?;

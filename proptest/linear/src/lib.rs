@@ -73,6 +73,6 @@ mod trial;
 
 pub use check::{Failure, Specification, check};
 pub use history::{Call, CallId, History, Recorder};
-pub use program::{Program, Step, seeded_programs};
-pub use spec::{QueueSpec, Request, Response};
+pub use program::{Program, seeded_programs};
+pub use spec::QueueSpec;
 pub use trial::{Runs, Shared, Trial, without_waiting};

@@ -3,108 +3,25 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use requeue_core::binding::{Drained, Next};
-use requeue_core::{Action, Added, AddedMany, Finished, KeyState, Rejected};
+use requeue_core::binding::Next;
+use requeue_proptest::histories::Operation;
 use requeue_proptest::subject::{
-    Configuration, Drain, Handed, Key, Left, Operate, Scheduled, Subject, Ticket,
+    Answer, Call, Configuration, Drain, Handed, Key, Run, Sleeper, Subject, Ticket,
 };
 use requeue_proptest::{Fingerprint, Model, Rules};
 
 use crate::Specification;
 
-/// A call of a work queue. What is handed out gets a number from its caller, by which it is
-/// completed: no two runs of a history have the same.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Request {
-    /// Adds a key.
-    Add(Key),
-    /// Adds a key after a delay.
-    AddAfter(Key, Duration),
-    /// Adds a key after a failure.
-    AddRateLimited(Key),
-    /// Adds keys together.
-    AddMany(Vec<Key>),
-    /// Forgets the failures of a key.
-    Forget(Key),
-    /// Takes a key without waiting; the run gets this number.
-    TryGet(u32),
-    /// Waits for a key, for no time.
-    GetNow(u32),
-    /// Waits for a key.
-    Get(u32),
-    /// Waits for keys, at most this many. The runs get this number and those that follow.
-    GetMany(u32, usize),
-    /// Completes the run with this number.
-    Complete(u32, Action),
-    /// Completes these runs together.
-    CompleteMany(Vec<u32>, Action),
-    /// Completes a run, then waits for a key; the new run gets the second number. In a history
-    /// this is [`Complete`](Self::Complete) and [`Get`](Self::Get).
-    Next(u32, Action, u32),
-    /// Completes the run of a key by name.
-    DoneKey(Key),
-    /// How many keys are ready.
-    Len,
-    /// What the queue knows of a key.
-    State(Key),
-    /// How many failures of a key are recorded.
-    NumRequeues(Key),
-    /// Whether the queue is shutting down.
-    ShuttingDown,
-    /// Shuts down.
-    ShutDown,
-    /// Shuts down and waits for the drain, for no time; the wait gets this number. In a history
-    /// this is [`BeginDrain`](Self::BeginDrain) and [`Drained`](Self::Drained).
-    Drain(u32),
-    /// Shuts down; the wait for the drain gets this number.
-    BeginDrain(u32),
-    /// How the wait with this number stands.
-    Drained(u32),
-    /// Takes out a delayed key.
-    TakeDelayed,
-    /// Takes out a ready key.
-    TakeReady,
-    /// Moves the clock.
-    Advance(Duration),
-}
-
-/// What a call of a work queue returns.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Response {
-    /// The outcome for a key that was added.
-    Added(Result<Added, Rejected<Key>>),
-    /// The outcome for a key that was added after a failure.
-    Scheduled(Result<Scheduled, Rejected<Key>>),
-    /// The outcome for keys that were added together, and those that were handed back.
-    AddedMany(AddedMany, Vec<Rejected<Key>>),
-    /// Keys that were handed out, each with its recorded failures.
-    Work(Vec<(Key, u32)>),
-    /// No key was ready in time.
-    Nothing,
-    /// No key is ready, and none will be.
-    Closed,
-    /// The outcome of a run.
-    Finished(Finished),
-    /// A number.
-    Count(usize),
-    /// What the queue knows of a key.
-    State(Option<KeyState>),
-    /// Yes or no.
-    Flag(bool),
-    /// How a wait for the drain stands.
-    Drained(Drained),
-    /// A key that was left over.
-    Left(Option<Left>),
-    /// The call returns nothing.
-    Done,
-}
-
 /// The state of a work queue: the reference model, and what was handed out.
+///
+/// A call that waits is [`Operation::Get`] or [`Operation::GetMany`]. Whoever records a history
+/// numbers the runs and the waits for the drain, and finds the numbers in the answers.
 #[derive(Clone, Debug)]
 pub struct QueueSpec {
     model: Model,
-    runs: Vec<(u32, Ticket)>,
-    drains: Vec<(u32, Drain)>,
+    /// The runs under the names of the history. Of an answer that is not known only the key is.
+    runs: Vec<(Option<Ticket>, Ticket)>,
+    drains: Vec<(Drain, Drain)>,
     fingerprint: Box<Compared>,
 }
 
@@ -112,138 +29,129 @@ pub struct QueueSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Compared {
     model: Fingerprint,
-    /// Each run that is known by a number, and its key unless the run is over.
-    runs: Vec<(u32, Option<Key>)>,
-    drains: Vec<u32>,
+    /// Each run that is known, and its key unless the run is over.
+    runs: Vec<(Option<Ticket>, Option<Key>)>,
+    drains: Vec<usize>,
 }
 
 impl QueueSpec {
     /// Returns an empty queue that follows requeue's rules.
     pub fn new(setup: &Configuration) -> Self {
         let model = Model::new(Rules::Requeue, setup, None).with_times(false);
-        Self {
-            fingerprint: Box::new(Compared::of(&model, &[], &[])),
+        let mut spec = Self {
+            fingerprint: Box::new(Compared {
+                model: model.fingerprint(),
+                runs: Vec::new(),
+                drains: Vec::new(),
+            }),
             model,
             runs: Vec::new(),
             drains: Vec::new(),
-        }
+        };
+        spec.compare();
+        spec
     }
 
-    /// Applies `request`. Returns `None` if the call would wait.
-    fn apply(&mut self, request: &Request) -> Option<Response> {
-        let model = &mut self.model;
-        Some(match *request {
-            Request::Add(key) => Response::Added(model.add(key)),
-            Request::AddAfter(key, delay) => Response::Added(model.add_after(key, delay)),
-            Request::AddRateLimited(key) => Response::Scheduled(model.add_rate_limited(key)),
-            Request::AddMany(ref keys) => {
-                let (many, rejected) = model.add_many(keys);
-                Response::AddedMany(many, rejected)
+    /// The operation with the model's own numbers. `None` if it names a run or a wait that there
+    /// is not.
+    fn named(&mut self, operation: &Operation) -> Option<Operation> {
+        Some(match *operation {
+            Operation::Complete(Run::Of(ticket), action) => {
+                Operation::Complete(self.take_run(ticket)?, action)
             }
-            Request::Forget(key) => Response::Count(model.forget(key) as usize),
-            Request::NumRequeues(key) => Response::Count(model.failures(key) as usize),
-            Request::Len => Response::Count(model.len()),
-            Request::State(key) => Response::State(model.state(key)),
-            Request::ShuttingDown => Response::Flag(model.is_shutting_down()),
-            Request::DoneKey(key) => Response::Finished(model.release_key(key)),
-            Request::ShutDown => {
-                model.shut_down();
-                Response::Done
+            Operation::Done(Run::Of(ticket)) => Operation::Done(self.take_run(ticket)?),
+            Operation::CompleteMany(ref runs, action) => {
+                let runs = runs.iter().map(|run| match run {
+                    Run::Of(ticket) => self.take_run(*ticket),
+                    Run::Pick(_) => None,
+                });
+                Operation::CompleteMany(runs.collect::<Option<_>>()?, action)
             }
-            Request::TakeDelayed => Response::Left(model.take_delayed()),
-            Request::TakeReady => Response::Left(model.take_ready()),
-            Request::Advance(by) => {
-                model.advance(by);
-                Response::Done
+            Operation::Drained(drain) => {
+                let known = self.drains.iter().find(|(name, _)| *name == drain)?;
+                Operation::Drained(known.1)
             }
-            Request::BeginDrain(wait) => {
-                self.drains.push((wait, model.begin_drain()));
-                Response::Done
-            }
-            Request::Drained(wait) => {
-                let drain = self.drains.iter().find(|(number, _)| *number == wait)?;
-                Response::Drained(model.drained(&drain.1))
-            }
-            Request::TryGet(_) | Request::GetNow(_) | Request::Get(_) | Request::GetMany(..) => {
-                return self.get(request);
-            }
-            Request::Complete(run, how) => {
-                let ticket = self.take_run(run)?;
-                Response::Finished(self.model.finish(ticket, how))
-            }
-            Request::CompleteMany(ref runs, how) => {
-                let tickets = runs.iter().map(|run| self.take_run(*run));
-                let tickets: Option<Vec<_>> = tickets.collect();
-                Response::Count(self.model.finish_many(tickets?, how))
-            }
-            // Two steps, which a history has as two calls.
-            Request::Next(..) | Request::Drain(_) => return None,
+            Operation::Start(Call::GetTimeout(Duration::ZERO)) => Operation::Get(Sleeper::New),
+            ref other => other.clone(),
         })
     }
 
-    fn get(&mut self, request: &Request) -> Option<Response> {
-        match *request {
-            Request::TryGet(run) => match self.model.try_get() {
-                Some(handed) => Some(self.handed(run, vec![handed])),
-                None => Some(Response::Nothing),
-            },
-            Request::GetNow(run) | Request::Get(run) => match self.model.get(0) {
-                Next::Work(handed) => Some(self.handed(run, vec![handed])),
-                Next::Closed => Some(Response::Closed),
-                Next::Wait { .. } => {
-                    matches!(request, Request::GetNow(_)).then_some(Response::Nothing)
-                }
-            },
-            Request::GetMany(run, max) => match self.model.get_many(max, 0) {
-                Next::Work(handed) => Some(self.handed(run, handed)),
-                Next::Closed => Some(Response::Closed),
-                Next::Wait { .. } => None,
-            },
-            _ => None,
+    /// What the call returns. `None` if it would wait.
+    fn apply(&mut self, operation: &Operation) -> Option<Answer> {
+        if let Operation::Advance(by) = operation {
+            self.model.advance(*by);
+            return Some(Answer::Done);
+        }
+        let named = self.named(operation)?;
+        match self.model.apply(&named) {
+            Answer::Next(Next::Wait { .. }) => {
+                matches!(operation, Operation::Start(_)).then_some(Answer::Work(None))
+            }
+            Answer::NextMany(Next::Wait { .. }) => None,
+            answer => Some(answer),
         }
     }
 
-    fn handed(&mut self, first: u32, handed: Vec<Handed>) -> Response {
-        let mut work = Vec::new();
-        for (run, handed) in (first..).zip(handed) {
-            work.push((handed.key, handed.failures));
-            self.runs.push((run, handed.ticket));
+    /// Keeps what was handed out under the names of the history.
+    fn keep(&mut self, expected: &mut Answer, answer: Option<&Answer>) {
+        if let (Answer::Drain(drain), Some(Answer::Drain(name))) = (&mut *expected, answer) {
+            self.drains.push((*name, *drain));
+            *drain = *name;
         }
-        Response::Work(work)
+        let mut answer = answer.cloned();
+        let names = answer.iter_mut().flat_map(handed);
+        let names: Vec<Ticket> = names.map(|handed| handed.ticket).collect();
+        let mut names = names.into_iter();
+        for handed in handed(expected) {
+            let name = names.next().filter(|name| name.key == handed.key);
+            self.runs.push((name, handed.ticket));
+            handed.ticket = name.unwrap_or(handed.ticket);
+        }
     }
 
-    fn take_run(&mut self, run: u32) -> Option<Ticket> {
-        let index = self.runs.iter().position(|(number, _)| *number == run)?;
-        Some(self.runs.remove(index).1)
+    fn take_run(&mut self, name: Ticket) -> Option<Run> {
+        let is_named = |run: &(Option<Ticket>, Ticket)| run.0 == Some(name);
+        let may_be = |run: &(Option<Ticket>, Ticket)| run.0.is_none() && run.1.key == name.key;
+        let index = self.runs.iter().position(is_named);
+        let index = index.or_else(|| self.runs.iter().position(may_be))?;
+        Some(self.runs.remove(index).1.into())
+    }
+
+    fn compare(&mut self) {
+        let key = |&(name, ticket): &(Option<Ticket>, Ticket)| (name, self.model.key_of(ticket));
+        let mut runs: Vec<_> = self.runs.iter().map(key).collect();
+        runs.sort_unstable();
+        *self.fingerprint = Compared {
+            model: self.model.fingerprint(),
+            runs,
+            drains: self.drains.iter().map(|(Drain(name), _)| *name).collect(),
+        };
+    }
+}
+
+/// The keys that an answer hands out.
+fn handed(answer: &mut Answer) -> Vec<&mut Handed> {
+    match answer {
+        Answer::Work(Some(handed)) | Answer::Next(Next::Work(handed)) => vec![handed],
+        Answer::NextMany(Next::Work(handed)) => handed.iter_mut().collect(),
+        _ => Vec::new(),
     }
 }
 
 impl Specification for QueueSpec {
-    type Request = Request;
-    type Response = Response;
+    type Request = Operation;
+    type Response = Answer;
 
-    fn step(&mut self, request: &Request, response: Option<&Response>) -> bool {
-        let Some(expected) = self.apply(request) else {
+    fn step(&mut self, request: &Operation, response: Option<&Answer>) -> bool {
+        let Some(mut expected) = self.apply(request) else {
             return false;
         };
+        self.keep(&mut expected, response);
         if response.is_some_and(|response| *response != expected) {
             return false;
         }
-        *self.fingerprint = Compared::of(&self.model, &self.runs, &self.drains);
+        self.compare();
         true
-    }
-}
-
-impl Compared {
-    fn of(model: &Model, runs: &[(u32, Ticket)], drains: &[(u32, Drain)]) -> Self {
-        let key = |&(run, ticket): &(u32, Ticket)| (run, model.key_of(ticket));
-        let mut runs: Vec<_> = runs.iter().map(key).collect();
-        runs.sort_unstable();
-        Self {
-            model: model.fingerprint(),
-            runs,
-            drains: drains.iter().map(|(number, _)| *number).collect(),
-        }
     }
 }
 

@@ -3,14 +3,20 @@
 use std::collections::HashSet;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
+use std::time::Duration;
 
-use requeue_core::binding::{self, Host};
-use requeue_core::{Action, Guard};
-use requeue_proptest::subject::{Configuration, Key, LimiterSpec, Scheduled};
+use requeue_core::binding::{self, Host, Next};
+use requeue_core::{Action, Guard, WaitError};
+use requeue_proptest::histories::Operation;
+use requeue_proptest::limiter::AnyLimiter;
+use requeue_proptest::subject::{
+    Answer, Call, Configuration, Drain, Handed, Home, Key, Kind, LimiterSpec, Run, Ticket,
+    answer_of,
+};
 
 use crate::chart::draw_marked;
-use crate::program::{KEYS, Program, Step, TICK};
-use crate::{Failure, QueueSpec, Recorder, Request, Response, check};
+use crate::program::{KEYS, Program, TICK};
+use crate::{Failure, QueueSpec, Recorder, check};
 
 /// How many states the search remembers. The histories that are drawn here need some hundred.
 const STATES_MAX: usize = 100_000;
@@ -20,16 +26,16 @@ pub trait Shared: Send + Sync + Sized + 'static {
     /// A key that was handed out.
     type Guard<'q>: Debug;
 
-    /// Returns an empty queue, on a clock that [`Request::Advance`] alone moves.
+    /// Returns an empty queue, on a clock that [`Operation::Advance`] alone moves.
     fn new(setup: &Configuration) -> Self;
 
     /// Makes a call, and keeps in `runs` what is handed out. [`without_waiting`] does it for all
     /// calls that never wait.
     fn perform<'q>(
         &'q self,
-        request: &Request,
+        operation: &Operation,
         runs: &mut Runs<Self::Guard<'q>>,
-    ) -> impl Future<Output = Response>;
+    ) -> impl Future<Output = Answer>;
 
     /// Checks the queue's own invariants.
     ///
@@ -39,84 +45,90 @@ pub trait Shared: Send + Sync + Sized + 'static {
     fn assert_valid(&self);
 }
 
-/// What one thread has been handed out, by number.
+/// What one thread has been handed out, by ticket.
 #[derive(Debug)]
-pub struct Runs<G>(Vec<(u32, G)>);
+pub struct Runs<G> {
+    held: Vec<(Ticket, G)>,
+    /// Numbers the runs of a history.
+    last: u64,
+}
 
 impl<G> Runs<G> {
-    /// Removes and returns the run with this number.
-    pub fn take(&mut self, run: u32) -> Option<G> {
-        let index = self.0.iter().position(|(number, _)| *number == run)?;
-        Some(self.0.remove(index).1)
+    fn of_thread(thread: usize) -> Self {
+        Self {
+            held: Vec::new(),
+            last: thread as u64 * 1000,
+        }
     }
 
-    /// The number of one of the runs.
-    fn pick(&self, pick: u8) -> Option<u32> {
-        let index = usize::from(pick).checked_rem(self.0.len())?;
-        Some(self.0[index].0)
+    /// Removes and returns the guard of a run.
+    pub fn take(&mut self, run: Run) -> Option<G> {
+        let index = self
+            .held
+            .iter()
+            .position(|(ticket, _)| Run::Of(*ticket) == run)?;
+        Some(self.held.remove(index).1)
+    }
+
+    /// One of the runs.
+    fn pick(&self, pick: u8) -> Option<Run> {
+        let index = usize::from(pick).checked_rem(self.held.len())?;
+        Some(self.held[index].0.into())
     }
 }
 
 impl<H: Host<Key = Key>, R: Deref<Target = binding::Shared<H>>> Runs<Guard<H, R>> {
-    /// Keeps what was handed out under `first` and the numbers that follow.
-    pub fn handed(
-        &mut self,
-        first: u32,
-        guards: impl IntoIterator<Item = Guard<H, R>>,
-    ) -> Response {
-        let mut work = Vec::new();
-        for (run, guard) in (first..).zip(guards) {
-            work.push((*guard, guard.failures()));
-            self.0.push((run, guard));
+    /// Keeps a guard that was handed out.
+    pub fn handed(&mut self, guard: Guard<H, R>) -> Handed {
+        self.last += 1;
+        let key = *guard;
+        let run = self.last;
+        let handed = Handed {
+            key,
+            ticket: Ticket { key, run },
+            failures: guard.failures(),
+            priority: guard.priority(),
+            timed_out: guard.timed_out(),
+        };
+        self.held.push((handed.ticket, guard));
+        handed
+    }
+
+    /// The answer of a call that waits for a key: no work if it has waited for no time.
+    pub fn got(&mut self, got: Result<Guard<H, R>, WaitError>) -> Answer {
+        match got {
+            Ok(guard) => Answer::Next(Next::Work(self.handed(guard))),
+            Err(WaitError::TimedOut) => Answer::Work(None),
+            Err(_) => Answer::Next(Next::Closed),
         }
-        Response::Work(work)
     }
 }
 
-/// Makes the calls that never wait on a queue that is core's [`Shared`](binding::Shared). Returns
-/// [`Response::Nothing`] for the others.
+/// Makes the calls that never wait on a queue that is core's [`Shared`](binding::Shared).
 pub fn without_waiting<H, R>(
     queue: &binding::Shared<H>,
-    request: &Request,
+    operation: &Operation,
     runs: &mut Runs<Guard<H, R>>,
-) -> Response
+) -> Answer
 where
-    H: Host<Key = Key>,
+    H: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>,
     R: Deref<Target = binding::Shared<H>>,
 {
-    match *request {
-        Request::Add(key) => Response::Added(queue.add(key)),
-        Request::AddAfter(key, delay) => Response::Added(queue.add_after(key, delay)),
-        Request::AddRateLimited(key) => {
-            Response::Scheduled(queue.add_rate_limited(key).map(Scheduled::from))
+    match *operation {
+        Operation::Done(run) | Operation::Complete(run, _) => {
+            let action = match *operation {
+                Operation::Complete(_, action) => action,
+                _ => Action::Release,
+            };
+            let finished = runs.take(run).map(|guard| guard.finish(action));
+            finished.map_or(Answer::Lacking, Answer::Finished)
         }
-        Request::AddMany(ref keys) => {
-            let mut rejected = Vec::new();
-            let added = queue.add_many(keys.iter().copied(), |key| rejected.push(key));
-            Response::AddedMany(added, rejected)
-        }
-        Request::Forget(key) => Response::Count(queue.forget(&key) as usize),
-        Request::NumRequeues(key) => Response::Count(queue.failures(&key) as usize),
-        Request::Len => Response::Count(queue.len()),
-        Request::State(key) => Response::State(queue.state(&key)),
-        Request::ShuttingDown => Response::Flag(queue.is_shutting_down()),
-        Request::DoneKey(key) => Response::Finished(queue.release_key(&key)),
-        Request::ShutDown => {
-            queue.shut_down();
-            Response::Done
-        }
-        Request::TakeDelayed => Response::Left(queue.take_delayed()),
-        Request::TakeReady => Response::Left(queue.take_ready()),
-        Request::Complete(run, how) => match runs.take(run) {
-            Some(guard) => Response::Finished(guard.finish(how)),
-            None => Response::Nothing,
-        },
-        Request::CompleteMany(ref numbers, how) => {
-            let guards = numbers.iter().filter_map(|run| runs.take(*run));
+        Operation::CompleteMany(ref all, action) => {
+            let guards = all.iter().filter_map(|run| runs.take(*run));
             let tickets = guards.filter_map(Guard::into_ticket);
-            Response::Count(queue.finish_many(tickets, how))
+            Answer::Count(queue.finish_many(tickets, action))
         }
-        _ => Response::Nothing,
+        ref other => answer_of(queue, other),
     }
 }
 
@@ -125,7 +137,7 @@ pub struct Trial<Q> {
     program: Program,
     queue: Q,
     setup: Configuration,
-    recorder: Recorder<Request, Response>,
+    recorder: Recorder<Operation, Answer>,
 }
 
 impl<Q: Shared> Trial<Q> {
@@ -148,8 +160,8 @@ impl<Q: Shared> Trial<Q> {
         let mut worker = Worker {
             trial: self,
             thread,
-            runs: Runs(Vec::new()),
-            numbers: thread as u32 * 1000,
+            runs: Runs::of_thread(thread),
+            drains: thread * 1000,
         };
         let steps = self.program.threads.get(thread).into_iter().flatten();
         for step in steps {
@@ -184,17 +196,18 @@ impl<Q: Shared> Trial<Q> {
 
     /// Records the state of the queue, and takes out what is in it.
     async fn look_afterwards(&self) {
+        let thread = self.program.threads.len();
         let mut looker = Worker {
             trial: self,
-            thread: self.program.threads.len(),
-            runs: Runs(Vec::new()),
-            numbers: 0,
+            thread,
+            runs: Runs::of_thread(thread),
+            drains: 0,
         };
-        looker.call(Request::Len).await;
+        looker.call(Operation::Len).await;
         for key in 1..=KEYS {
-            looker.call(Request::State(key)).await;
+            looker.call(Operation::State(key)).await;
         }
-        for take in [Request::TakeReady, Request::TakeDelayed] {
+        for take in [Operation::TakeReady, Operation::TakeDelayed] {
             // Once more than there are keys.
             for _ in 0..=KEYS {
                 looker.call(take.clone()).await;
@@ -214,7 +227,8 @@ struct Worker<'q, Q: Shared> {
     trial: &'q Trial<Q>,
     thread: usize,
     runs: Runs<Q::Guard<'q>>,
-    numbers: u32,
+    /// Numbers the waits for the drain of a history.
+    drains: usize,
 }
 
 impl<Q: Shared> Worker<'_, Q> {
@@ -226,71 +240,70 @@ impl<Q: Shared> Worker<'_, Q> {
     /// Whether the thread may wait for a key while it has so many runs. In a drain getters wait for
     /// dirty keys, so a thread that holds one and waits would wait for itself.
     fn may_wait(&self, runs: usize) -> bool {
-        !self.closes() && self.runs.0.len() <= runs
+        !self.closes() && self.runs.held.len() <= runs
     }
 
-    fn number(&mut self) -> u32 {
-        self.numbers += 1;
-        self.numbers
-    }
-
-    async fn step(&mut self, step: &Step) {
-        let request = match *step {
-            Step::Plain(ref request) => request.clone(),
-            Step::TryGet => Request::TryGet(self.number()),
-            Step::GetNow => Request::GetNow(self.number()),
-            Step::Get | Step::GetMany(_) if !self.may_wait(0) => Request::TryGet(self.number()),
-            Step::Get => Request::Get(self.number()),
-            Step::GetMany(max) => {
-                let first = self.number();
-                self.numbers += u32::from(max);
-                Request::GetMany(first, usize::from(max))
-            }
-            Step::Drain => Request::Drain(self.number()),
-            Step::Complete(pick, how) => match self.runs.pick(pick) {
-                Some(run) => Request::Complete(run, how),
-                None => return,
-            },
-            Step::CompleteAll(how) => {
-                let runs = self.runs.0.iter().map(|(run, _)| *run);
-                Request::CompleteMany(runs.collect(), how)
-            }
-            Step::Next(pick, how) => match self.runs.pick(pick) {
-                Some(run) if !self.may_wait(1) => Request::Complete(run, how),
-                Some(run) => Request::Next(run, how, self.number()),
-                None => return,
-            },
+    async fn step(&mut self, step: &Operation) {
+        let pick = |run: Run| match run {
+            Run::Pick(pick) => self.runs.pick(pick),
+            Run::Of(_) => Some(run),
         };
-        self.call(request).await;
+        let operation = match *step {
+            Operation::Get(_) | Operation::GetMany(..) if !self.may_wait(0) => {
+                Some(Operation::TryGet)
+            }
+            Operation::Done(run) => pick(run).map(Operation::Done),
+            Operation::Complete(run, how) => pick(run).map(|run| Operation::Complete(run, how)),
+            Operation::CompleteMany(_, how) => {
+                let runs = self.runs.held.iter().map(|(ticket, _)| Run::Of(*ticket));
+                Some(Operation::CompleteMany(runs.collect(), how))
+            }
+            Operation::Next(run, how, sleeper) => pick(run).map(|run| match self.may_wait(1) {
+                true => Operation::Next(run, how, sleeper),
+                false => Operation::Complete(run, how),
+            }),
+            ref other => Some(other.clone()),
+        };
+        if let Some(operation) = operation {
+            self.call(operation).await;
+        }
     }
 
     /// Makes a call and records it; one that takes two steps as two calls.
-    async fn call(&mut self, request: Request) {
+    async fn call(&mut self, operation: Operation) {
         let recorder = &self.trial.recorder;
-        let (first, last) = match request {
-            Request::Next(run, how, next) => {
-                (Some(Request::Complete(run, how)), Request::Get(next))
+        let (first, last) = match operation {
+            Operation::Next(run, how, sleeper) => {
+                let complete = recorder.call(self.thread, Operation::Complete(run, how));
+                (Some((complete, None)), Operation::Get(sleeper))
             }
-            Request::Drain(wait) => (Some(Request::BeginDrain(wait)), Request::Drained(wait)),
-            ref request => (None, request.clone()),
+            Operation::Start(Call::DrainTimeout(Duration::ZERO)) => {
+                self.drains += 1;
+                let drain = Drain(self.drains);
+                let begin = recorder.call(self.thread, Operation::BeginDrain);
+                (
+                    Some((begin, Some(Answer::Drain(drain)))),
+                    Operation::Drained(drain),
+                )
+            }
+            ref other => (None, other.clone()),
         };
-        let first = first.map(|request| recorder.call(self.thread, request));
         let last = recorder.call(self.thread, last);
-        let response = self.trial.queue.perform(&request, &mut self.runs).await;
-        if let Some(first) = first {
-            recorder.end(first, None);
+        let answer = self.trial.queue.perform(&operation, &mut self.runs).await;
+        if let Some((first, known)) = first {
+            recorder.end(first, known);
         }
-        recorder.returned(last, response);
+        recorder.returned(last, answer);
     }
 
     /// Completes what is active, so that a wait for the drain ends, and shuts down if that is this
     /// thread's task.
     async fn end(&mut self) {
         while let Some(run) = self.runs.pick(0) {
-            self.call(Request::Complete(run, Action::Release)).await;
+            self.call(Operation::Complete(run, Action::Release)).await;
         }
         if self.closes() {
-            self.call(Request::ShutDown).await;
+            self.call(Operation::ShutDown).await;
         }
     }
 }

@@ -1,5 +1,4 @@
-//! How a thread sleeps until it is woken. Owns one waker for each thread; never decides for how
-//! long to sleep.
+//! How a thread sleeps until it is woken.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

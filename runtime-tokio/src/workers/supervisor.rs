@@ -1,5 +1,4 @@
-//! The workers of one run. Owns their tasks, and what becomes of a run that is dropped or panics;
-//! which key comes next is the queue's.
+//! The workers of one run.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

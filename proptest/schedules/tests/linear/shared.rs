@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use requeue_linear::{Request, Response, Runs, Shared, without_waiting};
-use requeue_proptest::subject::{AnyLimiter, Configuration, Home, Key};
+use requeue_linear::{Runs, Shared, without_waiting};
+use requeue_proptest::histories::Operation;
+use requeue_proptest::subject::{Answer, AnyLimiter, Call, Configuration, Home, Key};
 use requeue_schedules::Waits;
 use requeue_std::WaitError;
-use requeue_std::binding::{AsShared, Lock, timeout_at};
-use requeue_std::binding::{Drained, Reporter};
+use requeue_std::binding::{AsShared, Drained, Lock, Next, Reporter, timeout_at};
 use requeue_std::priority::Plain;
 use requeue_std::storage::Growable;
 
@@ -25,43 +25,36 @@ macro_rules! shared {
 
             async fn perform<'q>(
                 &'q self,
-                request: &Request,
+                operation: &Operation,
                 runs: &mut Runs<Self::Guard<'q>>,
-            ) -> Response {
+            ) -> Answer {
                 let $queue = &self.0;
-                match *request {
-                    Request::TryGet(run) => match $queue.try_get() {
-                        Some(guard) => runs.handed(run, [guard]),
-                        None => Response::Nothing,
-                    },
-                    Request::GetNow(run) => match $queue.get_timeout(Duration::ZERO)$(.$wait)? {
-                        Ok(guard) => runs.handed(run, [guard]),
-                        Err(WaitError::Closed) => Response::Closed,
-                        Err(_) => Response::Nothing,
-                    },
-                    Request::Get(run) => match $queue.get()$(.$wait)? {
-                        Ok(guard) => runs.handed(run, [guard]),
-                        Err(_) => Response::Closed,
-                    },
-                    Request::GetMany(run, max) => match $queue.get_many(max)$(.$wait)? {
-                        Ok(batch) => runs.handed(run, batch.into_guards()),
-                        Err(_) => Response::Closed,
-                    },
-                    Request::Next(run, how, next) => {
-                        let Some(guard) = runs.take(run) else {
-                            return Response::Closed;
-                        };
-                        match $queue.next(guard, how)$(.$wait)? {
-                            Ok(guard) => runs.handed(next, [guard]),
-                            Err(_) => Response::Closed,
+                match *operation {
+                    Operation::TryGet => {
+                        Answer::Work($queue.try_get().map(|guard| runs.handed(guard)))
+                    }
+                    Operation::Start(Call::GetTimeout(timeout)) => {
+                        runs.got($queue.get_timeout(timeout)$(.$wait)?)
+                    }
+                    Operation::Get(_) => runs.got($queue.get()$(.$wait)?),
+                    Operation::GetMany(max, _) => match $queue.get_many(max)$(.$wait)? {
+                        Ok(batch) => {
+                            let guards = batch.into_guards();
+                            let handed = guards.into_iter().map(|guard| runs.handed(guard));
+                            Answer::NextMany(Next::Work(handed.collect()))
                         }
-                    }
-                    Request::Drain(_) => Response::Drained(drained($drain)),
-                    Request::Advance(by) => {
+                        Err(_) => Answer::NextMany(Next::Closed),
+                    },
+                    Operation::Next(run, how, _) => match runs.take(run) {
+                        Some(guard) => runs.got($queue.next(guard, how)$(.$wait)?),
+                        None => Answer::Lacking,
+                    },
+                    Operation::Start(_) => Answer::Drained(drained($drain)),
+                    Operation::Advance(by) => {
                         <requeue_schedules::$name as Waits>::advance(by);
-                        Response::Done
+                        Answer::Done
                     }
-                    ref request => without_waiting($queue.as_shared(), request, runs),
+                    ref other => without_waiting($queue.as_shared(), other, runs),
                 }
             }
 
