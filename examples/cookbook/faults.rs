@@ -34,7 +34,7 @@ impl World for Replica {
     }
     async fn reconcile(at: Context<Self>, _: &'static str) -> Result<Action, CallFailed> {
         let wanted = at.call("read", |world| world.wanted).await?;
-        let _mistake = at.call("write", |world| world.real = wanted).await; // Put a `?` here.
+        let _mistake = at.call("write", move |world| world.real = wanted).await; // Put a `?` here.
         Ok(Action::Success)
     }
     fn eventually(&self) -> Result<(), String> {

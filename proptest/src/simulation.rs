@@ -39,7 +39,7 @@
 //!
 //!     async fn reconcile(context: Context<Self>, _: &'static str) -> Result<Action, CallFailed> {
 //!         let wanted = context.call("read", |world| world.wanted).await?;
-//!         let wrote = context.call("write", |world| world.real = wanted).await;
+//!         let wrote = context.call("write", move |world| world.real = wanted).await;
 //!         if context.world(|world| world.is_careless) {
 //!             return Ok(Action::Success);
 //!         }

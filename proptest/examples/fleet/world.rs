@@ -60,16 +60,20 @@ impl World for Fleet {
     }
 
     async fn reconcile(context: Context<Self>, node: Node) -> Result<Action, CallFailed> {
-        let read = |fleet: &mut Self| (fleet.wanted[node], fleet.recorded.get(node).copied());
+        let read = move |fleet: &mut Self| (fleet.wanted[node], fleet.recorded.get(node).copied());
         let (wanted, recorded) = context.call("read", read).await?;
         if recorded == Some(wanted) {
             return Ok(Action::Success);
         }
         let install = format!("install {wanted}");
         context
-            .call(install, |fleet| fleet.installed.insert(node, wanted))
+            .call(install, move |fleet| {
+                // A node refuses to go back.
+                let installed = fleet.installed.entry(node).or_insert(0);
+                *installed = wanted.max(*installed);
+            })
             .await?;
-        let record = |fleet: &mut Self| {
+        let record = move |fleet: &mut Self| {
             let version = match fleet.records {
                 Records::WhatIsWanted => fleet.wanted[node],
                 Records::WhatWasDelivered => wanted,

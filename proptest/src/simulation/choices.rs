@@ -14,6 +14,9 @@ pub enum Fault {
     RequestLost,
     /// A call fails, and had its effect all the same.
     AnswerLost,
+    /// A call fails, as one that times out, and has its effect later. Its key is added then, as by a
+    /// watch that sees the effect.
+    EffectLate,
     /// The run panics.
     Panic,
     /// The run's future is dropped, as an aborted task's is.
@@ -25,6 +28,7 @@ impl Fault {
     pub const ALL: &'static [Self] = &[
         Self::RequestLost,
         Self::AnswerLost,
+        Self::EffectLate,
         Self::Panic,
         Self::Abort,
     ];
@@ -49,6 +53,8 @@ pub(super) enum Point {
     Request,
     /// An answer is on its way.
     Answer,
+    /// A request that nobody waits for any more is on its way.
+    Late,
     /// The run lets others go first.
     Pause,
     /// A worker could go on, and waits for its turn.
@@ -157,7 +163,7 @@ impl ChoiceRng {
                 rank: self.rng.random_range(0..=2 * RANK),
                 fault: None,
             },
-            Point::Request | Point::Answer | Point::Pause => Choice {
+            Point::Request | Point::Answer | Point::Late | Point::Pause => Choice {
                 delay: self.delay(),
                 rank: self.rng.random_range(0..=2 * RANK),
                 fault: self.fault(point),
@@ -200,9 +206,9 @@ impl ChoiceRng {
 impl Fault {
     fn is_possible_at(self, point: Point) -> bool {
         match self {
-            Self::RequestLost => point == Point::Request,
+            Self::RequestLost | Self::EffectLate => point == Point::Request,
             Self::AnswerLost => point == Point::Answer,
-            Self::Panic | Self::Abort => point != Point::Turn,
+            Self::Panic | Self::Abort => !matches!(point, Point::Turn | Point::Late),
         }
     }
 }

@@ -17,7 +17,7 @@ use requeue_core::{AddOptions, Added, Instant, Rejected};
 use super::World;
 use super::choices::{Choice, Fault, Point, RANK};
 use super::driven::Driven;
-use super::shared::{Shared, Slot, Task};
+use super::shared::{Effect, Shared, Slot, Task};
 use super::timeline::{What, Who};
 
 /// Where keys are added; and a [`Clock`], for code that takes one. Clones are the same queue.
@@ -142,7 +142,7 @@ impl<K> Debug for Keys<K> {
 ///     /// A service that is slow by itself, whatever the seed says.
 ///     async fn write(&self, version: u32) -> Result<(), CallFailed> {
 ///         self.0.sleep(Duration::from_millis(200)).await;
-///         self.0.call("write", |world| world.real = version).await
+///         self.0.call("write", move |world| world.real = version).await
 ///     }
 /// }
 /// # let _ = (Client::read, Client::write);
@@ -158,27 +158,34 @@ pub struct Context<W: World> {
 
 impl<W: World> Context<W> {
     /// Calls something that may be slow or fail. `effect` is applied when the request arrives, and
-    /// its result is returned when the answer does. The seed decides how long each takes.
+    /// its result is returned when the answer does. The seed decides how long each takes, and
+    /// whether the effect comes after the call has failed.
     ///
     /// `effect` must not use this context, because the world is borrowed while it runs.
     ///
     /// # Cancel safety
     ///
-    /// The call may be dropped at any time. `effect` has been applied then, or it will never be.
+    /// The call may be dropped at any time. `effect` has been applied then, or it will never be,
+    /// unless the call had failed with a [`Fault::EffectLate`].
     ///
     /// # Errors
     ///
-    /// [`CallFailed`] if the request or the answer was lost: as in production no caller can tell
-    /// which, and so whether the call had its effect.
+    /// [`CallFailed`] if the request or the answer was lost, or comes late: as in production no
+    /// caller can tell which, and so whether the call had its effect or will have it.
     pub async fn call<T>(
         &self,
         name: impl Into<Cow<'static, str>>,
-        effect: impl FnOnce(&mut W) -> T,
+        effect: impl FnOnce(&mut W) -> T + 'static,
     ) -> Result<T, CallFailed> {
         let call = name.into();
         let request = self.choose(Point::Request);
         self.write(What::Request(call.clone(), request.delay));
         self.meet(request).await;
+        if request.fault == Some(Fault::EffectLate) {
+            self.write(What::TimedOut(call.clone()));
+            self.land_late(call.clone(), effect);
+            return Err(CallFailed { call });
+        }
         if request.fault.is_some() {
             self.write(What::RequestLost(call.clone()));
             return Err(CallFailed { call });
@@ -193,6 +200,27 @@ impl<W: World> Context<W> {
         }
         self.write(What::Answer(call));
         Ok(result)
+    }
+
+    /// Plans the effect of a call that has failed.
+    fn land_late<T>(&self, call: Cow<'static, str>, effect: impl FnOnce(&mut W) -> T + 'static) {
+        let choice = self.choose(Point::Late);
+        let (world, key) = (Rc::clone(&self.world), self.key.clone());
+        let keys = Keys {
+            shared: Rc::clone(&self.keys.shared),
+            who: Who::World,
+        };
+        let effect = Box::new(move || {
+            effect(&mut world.borrow_mut());
+            let shared = &keys.shared;
+            shared.last_fault.set(shared.now());
+            shared.write(keys.who, Some(&key), What::Landed(call));
+            // What is refused at a shutdown goes to the successor.
+            let _ = keys.add(key);
+        });
+        let at = self.now() + LATE + choice.delay;
+        let task = Task::Effect(Effect(effect));
+        self.keys.shared.plan(at, choice.rank, task);
     }
 
     /// Reads or changes the world. No time passes.
@@ -257,7 +285,7 @@ impl<W: World> Context<W> {
                 shared.aborts.set(true);
                 pending().await
             }
-            Some(Fault::RequestLost | Fault::AnswerLost) | None => {}
+            Some(Fault::RequestLost | Fault::AnswerLost | Fault::EffectLate) | None => {}
         }
     }
 
@@ -325,6 +353,9 @@ impl From<CallFailed> for io::Error {
         Self::new(io::ErrorKind::TimedOut, failed)
     }
 }
+
+/// The least time after a failed call at which its effect comes: a retry may precede it.
+const LATE: Duration = Duration::from_millis(100);
 
 /// Options of an add after a delay.
 pub(super) fn after(delay: Duration) -> AddOptions {

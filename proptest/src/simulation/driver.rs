@@ -213,6 +213,9 @@ impl<W: World> Simulation<W> {
                 let event = self.events[event].clone();
                 self.happens(&event)?;
             }
+            Some(Task::Effect(effect)) => {
+                guarded(effect.0).map_err(|reason| self.breach(Property::WorldPanics, &reason))?
+            }
             Some(Task::Stop) => self.stops()?,
             None => {}
         }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::task::Waker;
 
 use requeue_core::binding::{Getter, Next, Runs, Ticket, Wake};
@@ -25,8 +25,19 @@ pub(super) enum Task {
     Wake(Waker),
     /// An event of the world.
     Event(usize),
+    /// The effect of a call that has failed.
+    Effect(Effect),
     /// The queue is shut down.
     Stop,
+}
+
+/// What a call does to the world.
+pub(super) struct Effect(pub(super) Box<dyn FnOnce()>);
+
+impl Debug for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Effect")
+    }
 }
 
 /// When something is to be done: the time, the rank, and the order of asking.

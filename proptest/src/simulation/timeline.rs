@@ -36,6 +36,8 @@ pub(super) enum What {
     Done(Cow<'static, str>, Duration),
     Answer(Cow<'static, str>),
     AnswerLost(Cow<'static, str>),
+    TimedOut(Cow<'static, str>),
+    Landed(Cow<'static, str>),
     Sleeps(Duration),
     Note(String),
     Ends(String),
@@ -63,6 +65,8 @@ impl fmt::Display for What {
             Self::Done(call, delay) => write!(f, "{call}: done, the answer takes {delay:?}"),
             Self::Answer(call) => write!(f, "{call}: answered"),
             Self::AnswerLost(call) => write!(f, "{call}: fails, done but the answer was LOST"),
+            Self::TimedOut(call) => write!(f, "{call}: fails, and may come LATE"),
+            Self::Landed(call) => write!(f, "{call}: done LATE"),
             Self::Sleeps(delay) => write!(f, "sleeps {delay:?}"),
             Self::Note(note) => f.write_str(note),
             Self::Ends(answer) => write!(f, "run ends: {answer}"),
@@ -190,7 +194,10 @@ fn merged<K>(entries: &[Entry<K>]) -> impl Iterator<Item = &Entry<K>> {
             let last = place.checked_sub(1).and_then(|last| entries.get(last));
             let is_merged = match &entry.what {
                 What::Request(..) => same(entry, next, |next| {
-                    matches!(next, What::Done(..) | What::RequestLost(_))
+                    matches!(
+                        next,
+                        What::Done(..) | What::RequestLost(_) | What::TimedOut(_)
+                    )
                 }),
                 What::Done(..) => same(entry, next, |next| matches!(next, What::AnswerLost(_))),
                 What::Answer(_) => same(entry, last, |last| matches!(last, What::Done(..))),

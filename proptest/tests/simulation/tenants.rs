@@ -313,8 +313,10 @@ impl World for Tenants {
         if context.world(|world| world.hang.contains(&object.0)) {
             context.sleep(Duration::from_secs(60)).await;
         }
-        let wanted = context.call("read", |world| world.wanted[&object]).await?;
-        let write = |world: &mut Self| world.real.insert(object, wanted);
+        let wanted = context
+            .call("read", move |world| world.wanted[&object])
+            .await?;
+        let write = move |world: &mut Self| world.real.insert(object, wanted);
         context.call("write", write).await?;
         Ok(Action::Success)
     }

@@ -91,12 +91,12 @@ impl World for Counting {
             _ => {}
         }
         let habit = context.world(|world| world.habit);
-        let read = |world: &mut Self| (world.wanted[&key], world.marked.get(&key).copied());
+        let read = move |world: &mut Self| (world.wanted[&key], world.marked.get(&key).copied());
         let (wanted, marked) = context.call("read", read).await?;
         if habit == Habit::QuitsAtShutdown && context.keys().is_shutting_down() {
             return Ok(Action::Success);
         }
-        let write = |world: &mut Self| {
+        let write = move |world: &mut Self| {
             let real = world.real.entry(key).or_insert(0);
             *real = match habit {
                 Habit::CountsTwice => *real + wanted - marked.unwrap_or(0),
@@ -108,7 +108,7 @@ impl World for Counting {
             return Ok(Action::Success);
         }
         written?;
-        let mark = |world: &mut Self| world.marked.insert(key, wanted);
+        let mark = move |world: &mut Self| world.marked.insert(key, wanted);
         context.call("mark", mark).await?;
         Ok(Action::Success)
     }
