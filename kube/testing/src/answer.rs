@@ -24,22 +24,46 @@ impl Refusal {
             code,
             reason,
             message,
-            details: json!({}),
+            details: Value::Null,
         }
+    }
+
+    /// Names the object in the details, as storage does: by its resource.
+    pub(crate) fn about(mut self, resource: &str, name: &str) -> Self {
+        let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+        self.details["kind"] = json!(plural);
+        if !name.is_empty() {
+            self.details["name"] = json!(name);
+        }
+        if !group.is_empty() {
+            self.details["group"] = json!(group);
+        }
+        self
+    }
+
+    /// Names a field that is wrong, and why: the end of a `FieldValue…`.
+    pub(crate) fn field(field: &str, why: &str, message: &str) -> Self {
+        let mut refusal = Self::invalid(format!("{field}: {message}"));
+        let reason = format!("FieldValue{why}");
+        refusal.details =
+            json!({"causes": [{"reason": reason, "message": message, "field": field}]});
+        refusal
     }
 
     pub(crate) fn missing(resource: &str, name: &str) -> Self {
         let message = format!("{resource} {name:?} not found");
-        Self::new(404, "NotFound", message)
+        Self::new(404, "NotFound", message).about(resource, name)
     }
 
     pub(crate) fn conflict(resource: &str, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
-        Self::new(409, "Conflict", message)
+        Self::new(409, "Conflict", message).about(resource, name)
     }
 
     pub(crate) fn invalid(message: String) -> Self {
-        Self::new(422, "Invalid", message)
+        let mut refusal = Self::new(422, "Invalid", message);
+        refusal.details = json!({});
+        refusal
     }
 
     pub(crate) fn bad(message: String) -> Self {
@@ -61,11 +85,17 @@ impl Refusal {
     }
 
     pub(crate) fn status(&self) -> Value {
-        json!({
+        let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "code": self.code, "reason": self.reason, "message": self.message,
-            "details": self.details,
-        })
+            "code": self.code, "message": self.message,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
+        if !self.details.is_null() {
+            status["details"] = self.details.clone();
+        }
+        status
     }
 }
 

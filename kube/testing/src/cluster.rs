@@ -482,7 +482,7 @@ pub(crate) fn resource_of<K: Resource<DynamicType = ()>>() -> String {
     resource_name(&K::plural(&()), &K::group(&()))
 }
 
-/// An answer or an event as the client asked for it: whole, or the metadata alone.
+/// An object or a list as the client asked for it: whole, or the metadata alone.
 pub(crate) fn shaped(asked: &Asked, value: Value) -> Value {
     if !asked.wants_metadata_only() || value["kind"] == "Status" {
         return value;
@@ -500,11 +500,7 @@ pub(crate) fn shaped(asked: &Asked, value: Value) -> Value {
             "metadata": value["metadata"], "items": items,
         });
     }
-    match value["type"].as_str() {
-        Some("ERROR") => value,
-        Some(kind) => json!({"type": kind, "object": partial(&value["object"])}),
-        None => partial(&value),
-    }
+    partial(&value)
 }
 
 fn failed(when: &str) -> Refusal {

@@ -6,6 +6,7 @@
 //! [server-side apply]: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use serde_json::{Map, Value, json};
 
@@ -60,7 +61,7 @@ pub(crate) fn apply(
 ) -> Result<Value, Refusal> {
     let mut wanted = wanted.clone();
     strip(&mut wanted);
-    let new = fields_of(schema, &wanted);
+    let new = fields_of(schema, &wanted, false);
     let mut entries = entries_of(live);
     let mut conflicts = Vec::new();
     for entry in entries
@@ -103,10 +104,14 @@ pub(crate) fn apply(
             continue;
         }
         remove(&mut object, path);
-        // And the maps that are empty now.
+        // And the maps and lists that are empty now.
         for length in (1..path.len()).rev() {
             let parent = path[..length].to_vec();
-            let is_empty = value_at(&object, &parent) == Some(&json!({}));
+            let is_empty = match value_at(&object, &parent) {
+                Some(Value::Object(fields)) => fields.is_empty(),
+                Some(Value::Array(items)) => items.is_empty(),
+                _ => false,
+            };
             if is_empty && !is_owned(&parent, &entries) {
                 remove(&mut object, &parent);
             }
@@ -128,13 +133,18 @@ pub(crate) fn apply(
 
 /// Notes in `new` which fields a write that is no apply has taken over, from all managers of `old`.
 pub(crate) fn note_update(schema: &Schema, old: &Value, new: &mut Value, manager: &Manager) {
-    let before = fields_of(schema, &stripped(old));
-    let after = fields_of(schema, &stripped(new));
     let mut entries = entries_of(old);
+    if entries.is_empty() && old["metadata"]["uid"].is_string() {
+        // Nobody has owned anything so far, which only an apply changes.
+        return write_entries(new, entries);
+    }
+    let before = fields_of(schema, &stripped(old), true);
+    let after = fields_of(schema, &stripped(new), true);
     let changed: FieldSet = after
         .iter()
         .filter(|path| !before.contains(*path) || value_at(old, path) != value_at(new, path))
-        .filter(|path| !is_member(path) || !before.contains(*path))
+        // Of what has parts they are written, and not it, unless it is new.
+        .filter(|path| !(is_member(path) || has_parts(&after, path)) || !before.contains(*path))
         .cloned()
         .collect();
     for entry in &mut entries {
@@ -188,7 +198,14 @@ fn conflict_refusal(conflicts: &[(String, FieldPath)]) -> Refusal {
 fn shown(path: &FieldPath) -> String {
     let words = path.iter().map(|element| match element.split_once(':') {
         Some(("f", name)) => format!(".{name}"),
-        Some((_, item)) => format!("[{item}]"),
+        Some(("k", keys)) => match serde_json::from_str(keys) {
+            Ok(Value::Object(keys)) => {
+                let keys = keys.iter().map(|(name, value)| format!("{name}={value}"));
+                format!("[{}]", keys.collect::<Vec<_>>().join(","))
+            }
+            _ => format!("[{keys}]"),
+        },
+        Some((_, item)) => format!("[={item}]"),
         None => String::new(),
     });
     words.collect()
@@ -217,10 +234,9 @@ fn stripped(object: &Value) -> Value {
     object
 }
 
-const SERVERS: [&str; 11] = [
+const SERVERS: [&str; 10] = [
     "name",
     "namespace",
-    "generateName",
     "uid",
     "resourceVersion",
     "generation",
@@ -231,11 +247,16 @@ const SERVERS: [&str; 11] = [
     "managedFields",
 ];
 
-/// The fields of an object. Walks with a stack of its own: an object may be as deep as it likes.
-fn fields_of(schema: &Schema, object: &Value) -> FieldSet {
+/// The fields of an object, and on demand what they are parts of. Walks with a stack of its own: an
+/// object may be as deep as it likes.
+fn fields_of(schema: &Schema, object: &Value, with_wholes: bool) -> FieldSet {
     let mut fields = FieldSet::new();
     let mut todo = vec![(schema.root(), FieldPath::new(), object)];
     while let Some((place, path, value)) = todo.pop() {
+        let has_wholes = with_wholes && !path.is_empty();
+        if has_wholes && !is_always_there(schema, &path) {
+            fields.insert(path.clone());
+        }
         match value {
             Value::Object(map) if !map.is_empty() && !place.is_atomic_map() => {
                 for (name, value) in map {
@@ -266,6 +287,18 @@ fn fields_of(schema: &Schema, object: &Value) -> FieldSet {
     fields
 }
 
+/// What an object has from the first, so that nobody can add it.
+fn is_always_there(schema: &Schema, path: &FieldPath) -> bool {
+    match path.as_slice() {
+        [field] => match field.as_str() {
+            "f:metadata" => true,
+            "f:spec" | "f:status" => matches!(schema, Schema::BuiltIn),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// How a path names an item of a list.
 fn element_of(place: Place<'_>, item: &Value) -> Option<String> {
     match place.list_type() {
@@ -281,6 +314,11 @@ fn element_of(place: Place<'_>, item: &Value) -> Option<String> {
             Some(format!("k:{}", Value::Object(keys)))
         }
     }
+}
+
+fn has_parts(fields: &FieldSet, path: &FieldPath) -> bool {
+    let mut later = fields.range((Bound::Excluded(path.clone()), Bound::Unbounded));
+    later.next().is_some_and(|next| next.starts_with(path))
 }
 
 fn is_member(path: &FieldPath) -> bool {
@@ -416,7 +454,47 @@ fn write_entries(object: &mut Value, entries: Vec<Entry>) {
         }
         value
     });
-    object["metadata"]["managedFields"] = Value::Array(entries.collect());
+    let entries: Vec<Value> = entries.collect();
+    if !entries.is_empty() {
+        object["metadata"]["managedFields"] = Value::Array(entries);
+    } else if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("managedFields");
+    }
+}
+
+/// Returns where a list has an item that cannot be told from another one, as `spec.ports[1]`: it is
+/// there twice, or lacks a key.
+pub(crate) fn find_ambiguous(schema: &Schema, object: &Value) -> Option<String> {
+    let mut todo = vec![(schema.root(), String::new(), object)];
+    while let Some((place, path, value)) = todo.pop() {
+        match value {
+            Value::Object(map) => {
+                for (name, value) in map {
+                    todo.push((place.field(name), format!("{path}.{name}"), value));
+                }
+            }
+            Value::Array(items) => {
+                let keys = match place.list_type() {
+                    ListType::Map(keys) => keys,
+                    ListType::Set | ListType::Atomic => Vec::new(),
+                };
+                let mut seen = BTreeSet::new();
+                for (index, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    let has = |key: &String| {
+                        item.get(key).is_some() || place.default_of_key(key).is_some()
+                    };
+                    let is_new = element_of(place, item).is_none_or(|name| seen.insert(name));
+                    if !is_new || !keys.iter().all(has) {
+                        return Some(path.trim_start_matches('.').to_owned());
+                    }
+                    todo.push((place.item(), path, item));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn fields_to_v1(fields: &FieldSet) -> Value {
@@ -428,7 +506,7 @@ fn fields_to_v1(fields: &FieldSet) -> Value {
         if node.is_null() {
             *node = json!({});
         }
-        if is_member(path) {
+        if has_parts(fields, path) {
             node["."] = json!({});
         }
     }
@@ -546,7 +624,7 @@ mod tests {
 
     #[test]
     fn fields_survive_their_spelling() {
-        let fields = fields_of(&Schema::BuiltIn, &deployment("a"));
+        let fields = fields_of(&Schema::BuiltIn, &deployment("a"), true);
         assert!(!fields.is_empty());
         let spelled = fields_to_v1(&stripped_fields(&fields));
         assert_eq!(fields_from_v1(&spelled), stripped_fields(&fields));

@@ -1,7 +1,7 @@
 //! What the schema of a custom kind does to an object: defaults, pruning, and the checks that need
 //! no language of their own.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::answer::Refusal;
 
@@ -26,12 +26,12 @@ pub(crate) fn admit(schema: &Value, object: &mut Value) -> Result<(), Refusal> {
             Value::Object(fields) => {
                 let known = schema["properties"].as_object();
                 for (name, schema) in known.into_iter().flatten() {
-                    if !fields.contains_key(name) && !schema["default"].is_null() {
-                        fields.insert(name.clone(), schema["default"].clone());
-                    }
                     let is_null = fields.get(name).is_some_and(Value::is_null);
                     if is_null && schema["nullable"] != true {
                         fields.remove(name);
+                    }
+                    if !fields.contains_key(name) && !schema["default"].is_null() {
+                        fields.insert(name.clone(), schema["default"].clone());
                     }
                 }
                 let other = schema.get("additionalProperties");
@@ -45,7 +45,11 @@ pub(crate) fn admit(schema: &Value, object: &mut Value) -> Result<(), Refusal> {
                 let required = schema["required"].as_array().into_iter().flatten();
                 for name in required.filter_map(Value::as_str) {
                     if !fields.contains_key(name) {
-                        return Err(invalid(&format!("{path}.{name}"), "Required value"));
+                        return Err(invalid(
+                            &format!("{path}.{name}"),
+                            "Required",
+                            "Required value",
+                        ));
                     }
                 }
                 for (name, value) in fields {
@@ -87,12 +91,17 @@ fn check(path: &str, schema: &Value, value: &Value) -> Result<(), Refusal> {
         let wanted = schema["type"].as_str().unwrap_or("integer or string");
         return Err(invalid(
             path,
+            "Invalid",
             &format!("Invalid value: {value}: must be of type {wanted}"),
         ));
     }
     let values = schema["enum"].as_array();
     if values.is_some_and(|values| !values.contains(value)) {
-        return Err(invalid(path, &format!("Unsupported value: {value}")));
+        return Err(invalid(
+            path,
+            "NotSupported",
+            &format!("Unsupported value: {value}"),
+        ));
     }
     let size = match value {
         Value::String(text) => Some(("minLength", "maxLength", text.chars().count() as f64)),
@@ -108,22 +117,21 @@ fn check(path: &str, schema: &Value, value: &Value) -> Result<(), Refusal> {
     if is_small || is_large {
         return Err(invalid(
             path,
+            "Invalid",
             &format!("Invalid value: {value}: out of bounds"),
         ));
     }
     Ok(())
 }
 
-fn invalid(path: &str, why: &str) -> Refusal {
-    let field = path.trim_start_matches('.');
-    let mut refusal = Refusal::invalid(format!("{field}: {why}"));
-    refusal.details = json!({"causes": [{"field": field, "message": why}]});
-    refusal
+fn invalid(path: &str, why: &str, message: &str) -> Refusal {
+    Refusal::field(path.trim_start_matches('.'), why, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn schema() -> Value {
         json!({"type": "object", "required": ["spec"], "properties": {

@@ -163,7 +163,8 @@ impl Store {
     ) -> Result<Arc<Value>, Refusal> {
         if self.objects.contains_key(&key) {
             let message = format!("{} {:?} already exists", key.resource, key.name);
-            return Err(Refusal::new(409, "AlreadyExists", message));
+            let refusal = Refusal::new(409, "AlreadyExists", message);
+            return Err(refusal.about(&key.resource, &key.name));
         }
         self.check_namespace(kind, &key)?;
         self.names += 1;
@@ -218,7 +219,11 @@ impl Store {
                     "namespace {name} is being terminated, so {} is forbidden",
                     key.name
                 );
-                Err(Refusal::forbidden(message))
+                let mut refusal = Refusal::forbidden(message);
+                refusal.details = json!({"causes": [
+                    {"reason": "NamespaceTerminating", "field": "metadata.namespace"},
+                ]});
+                Err(refusal.about(&key.resource, &key.name))
             }
             Some(_) => Ok(()),
         }
@@ -260,10 +265,10 @@ impl Store {
             let had = finalizers(&old);
             if let Some(added) = finalizers(&object).iter().find(|name| !had.contains(name)) {
                 let message = format!(
-                    "metadata.finalizers: Forbidden: no new finalizers can be added if the object \
-                     is being deleted, found new finalizer {added:?}"
+                    "Forbidden: no new finalizers can be added if the object is being deleted, \
+                     found new finalizer {added:?}"
                 );
-                return Err(Refusal::invalid(message));
+                return Err(Refusal::field("metadata.finalizers", "Forbidden", &message));
             }
         }
         // A write that changes nothing is no event.
@@ -275,7 +280,9 @@ impl Store {
             object["metadata"]["generation"] = json!(generation.saturating_add(1));
         }
         let object = if is_deleted && finalizers(&object).is_empty() {
-            self.remove(key, object)
+            // Its last write is not stored: watches show it as it was.
+            self.remove(key, (*old).clone());
+            Arc::new(object)
         } else {
             self.insert(key.clone(), object)
         };
@@ -340,6 +347,7 @@ impl Store {
     }
 
     fn insert(&mut self, key: Key, mut object: Value) -> Arc<Value> {
+        drop_empty_metadata(&mut object);
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let object = Arc::new(object);
@@ -488,6 +496,24 @@ impl Store {
 enum Step {
     Delete(Key),
     Change(Key, Value),
+}
+
+/// Leaves out what is empty in the metadata, as an answer of Kubernetes does.
+pub(crate) fn drop_empty_metadata(object: &mut Value) {
+    let Some(meta) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    for name in ["annotations", "labels", "finalizers", "ownerReferences"] {
+        let is_empty = match meta.get(name) {
+            Some(Value::Object(fields)) => fields.is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if is_empty {
+            meta.remove(name);
+        }
+    }
 }
 
 fn is_marked(object: &Value) -> bool {

@@ -110,7 +110,7 @@ impl Watch {
                 None => self.look(),
             };
             let until = match wait {
-                Ok(line) => {
+                Ok(mut line) => {
                     if let Err(error) = self.link.travel().await {
                         self.has_ended = true;
                         self.queued.clear();
@@ -122,7 +122,8 @@ impl Watch {
                     if line["type"] != "BOOKMARK" && self.link.repeats() {
                         self.queued.push_front(line.clone());
                     }
-                    return Some(Ok(shaped(&self.asked, line)));
+                    line["object"] = shaped(&self.asked, line["object"].take());
+                    return Some(Ok(line));
                 }
                 Err(until) => until,
             };
@@ -186,7 +187,13 @@ impl Watch {
         match (matches(&change.before), matches(&change.after)) {
             (false, true) => Some(event("ADDED", &change.shown)),
             (true, true) => Some(event("MODIFIED", &change.shown)),
-            (true, false) => Some(event("DELETED", &change.shown)),
+            (true, false) => {
+                // As it was when it was selected last.
+                let before = change.before.as_deref().unwrap_or(&change.shown);
+                let mut object = before.clone();
+                object["metadata"]["resourceVersion"] = json!(change.version.to_string());
+                Some(event("DELETED", &object))
+            }
             (false, false) => None,
         }
     }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use json_patch::PatchOperation;
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Refusal};
 use crate::fields::{self, Manager};
-use crate::kinds::{Kind, ListType, Place, Scale, Schema};
+use crate::kinds::{Kind, ListType, Place, Scale, Schema, resource_name};
 use crate::request::{Asked, Verb};
 use crate::schema::admit;
 use crate::selector::Selector;
-use crate::store::{Deletion, Key, Store};
+use crate::store::{Deletion, Key, Store, drop_empty_metadata};
 
 /// Carries out a request that is no watch and no discovery.
 ///
@@ -20,6 +21,54 @@ use crate::store::{Deletion, Key, Store};
 /// As the real server's, and [`Refusal::unsupported`] for what this one does not do.
 pub(crate) fn carry_out(store: &mut Store, asked: &Asked, body: &[u8]) -> Answer {
     let kind = kind_of(store, asked)?;
+    check_options(asked)?;
+    carry_out_of(store, asked, &kind, body).map_err(|mut refusal| {
+        // What is wrong with an object is told of its kind.
+        let field = &refusal.details["causes"][0]["field"];
+        let is_invalid = refusal.code == 422 && field.is_string() && field != "patch";
+        if is_invalid && refusal.details["kind"].is_null() {
+            let in_body = || {
+                json_of(body).ok()?["metadata"]["name"]
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            let name = asked.name.clone().or_else(in_body);
+            refusal = refusal.about(
+                &resource_name(&kind.kind, &kind.group),
+                &name.unwrap_or_default(),
+            );
+        }
+        refusal
+    })
+}
+
+/// # Errors
+///
+/// An option that the real server refuses before it looks at the object.
+fn check_options(asked: &Asked) -> Result<(), Refusal> {
+    let (has_manager, forces) = (
+        asked.query.get("fieldManager").is_some(),
+        asked.query.get("force").is_some(),
+    );
+    let (field, why) = match asked.query.get("dryRun") {
+        Some(value) if value != "All" => ("dryRun", "NotSupported"),
+        _ if asked.applies() && !has_manager => ("fieldManager", "Required"),
+        _ if forces && asked.verb == Verb::Patch && !asked.applies() => ("force", "Forbidden"),
+        _ => return Ok(()),
+    };
+    let kind = match asked.verb {
+        Verb::Create => "CreateOptions",
+        Verb::Update => "UpdateOptions",
+        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
+        _ => "PatchOptions",
+    };
+    let mut refusal = Refusal::field(field, why, "the option cannot be used like this");
+    refusal.details["group"] = json!("meta.k8s.io");
+    refusal.details["kind"] = json!(kind);
+    Err(refusal)
+}
+
+fn carry_out_of(store: &mut Store, asked: &Asked, kind: &Kind, body: &[u8]) -> Answer {
     match asked.subresource.as_deref() {
         None => {}
         Some("status") if kind.has_status => {}
@@ -43,29 +92,34 @@ pub(crate) fn carry_out(store: &mut Store, asked: &Asked, body: &[u8]) -> Answer
         store
     };
     if let (Some("scale"), Some(paths)) = (asked.subresource.as_deref(), &kind.scale) {
-        return scale(store, asked, &kind, paths, body);
+        return scale(store, asked, kind, paths, body);
     }
     match asked.verb {
         Verb::Get => {
-            let key = key_of(asked, &kind)?;
+            let key = key_of(asked, kind)?;
             let object = store.find(&key).map(|object| (**object).clone());
             Ok((200, object.ok_or_else(|| missing(&key))?))
         }
-        Verb::List => list(store, asked, &kind),
-        Verb::Create => create(store, asked, &kind, json_of(body)?),
-        Verb::Update => update(store, asked, &kind, json_of(body)?),
-        Verb::Patch => patch(store, asked, &kind, body),
+        Verb::List => list(store, asked, kind),
+        Verb::Create => create(store, asked, kind, json_of(body)?),
+        Verb::Update => update(store, asked, kind, json_of(body)?),
+        Verb::Patch => patch(store, asked, kind, body),
         Verb::Delete => {
-            let key = key_of(asked, &kind)?;
+            let key = key_of(asked, kind)?;
             let deletion = deletion.map(|(deletion, _)| deletion).unwrap_or_default();
-            let (object, is_gone) = store.delete(&key, &deletion)?;
+            let deleted = store.delete(&key, &deletion);
+            let (object, is_gone) = deleted.map_err(|mut refusal| {
+                if refusal.code == 409 {
+                    refusal.details["kind"] = json!(kind.kind);
+                }
+                refusal
+            })?;
+            let mut details = Refusal::missing(&key.resource, &key.name).details;
+            details["uid"] = object["metadata"]["uid"].clone();
             let answer = if is_gone {
                 json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                    "details": {
-                        "name": key.name, "group": kind.group, "kind": kind.plural,
-                        "uid": object["metadata"]["uid"],
-                    },
+                    "details": details,
                 })
             } else {
                 (*object).clone()
@@ -73,7 +127,7 @@ pub(crate) fn carry_out(store: &mut Store, asked: &Asked, body: &[u8]) -> Answer
             Ok((200, answer))
         }
         Verb::DeleteCollection => {
-            let (code, all) = list(store, asked, &kind)?;
+            let (code, all) = list(store, asked, kind)?;
             let deletion = deletion.map(|(deletion, _)| deletion).unwrap_or_default();
             for object in all["items"].as_array().into_iter().flatten() {
                 let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -128,7 +182,9 @@ fn no_resource(asked: &Asked) -> Refusal {
          installed?)",
         asked.line
     );
-    Refusal::new(404, "NotFound", message)
+    let mut refusal = Refusal::new(404, "NotFound", message);
+    refusal.details = json!({});
+    refusal
 }
 
 fn missing(key: &Key) -> Refusal {
@@ -179,12 +235,19 @@ fn list(store: &mut Store, asked: &Asked, kind: &Kind) -> Answer {
     let limit = asked
         .query
         .number::<usize>("limit")?
-        .filter(|limit| *limit > 0);
+        .filter(|limit| *limit > 0)
+        // A list of any version comes from a cache, which knows no pages.
+        .filter(|_| asked.query.get("resourceVersion") != Some("0"));
     let exact = asked.query.get("resourceVersionMatch") == Some("Exact");
     let version = asked.query.number::<u64>("resourceVersion")?;
     if version.is_some_and(|version| version > store.version) {
-        let message = "Too large resource version".to_owned();
-        return Err(Refusal::new(504, "Timeout", message));
+        let message = "Too large resource version";
+        let mut refusal = Refusal::new(504, "Timeout", message.to_owned());
+        refusal.details = json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": message}],
+            "retryAfterSeconds": 1,
+        });
+        return Err(refusal);
     }
     let (version, after) = match asked.query.get("continue") {
         None if exact => (version.unwrap_or(store.version), None),
@@ -230,9 +293,22 @@ pub(crate) fn list_at(
     let mut meta = json!({"resourceVersion": version.to_string()});
     if let (Some((last, _)), 1..) = (page.last(), rest) {
         meta["continue"] = json!(format!("{version}/{}", place(last)));
-        meta["remainingItemCount"] = json!(rest);
+        let selects = ["labelSelector", "fieldSelector"].map(|name| asked.query.get(name));
+        if selects == [None, None] {
+            meta["remainingItemCount"] = json!(rest);
+        }
     }
-    let items: Vec<&Value> = page.into_iter().map(|(_, object)| &**object).collect();
+    let mut items: Vec<Value> = page
+        .into_iter()
+        .map(|(_, object)| (**object).clone())
+        .collect();
+    if matches!(kind.schema, Schema::BuiltIn) {
+        // Of built-in kinds the list alone says what they are.
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.remove("apiVersion");
+            item.remove("kind");
+        }
+    }
     let list = json!({
         "kind": format!("{}List", kind.kind), "apiVersion": kind.api_version(),
         "metadata": meta, "items": items,
@@ -261,7 +337,7 @@ fn create(store: &mut Store, asked: &Asked, kind: &Kind, object: Value) -> Answe
         .is_some_and(|version| *version != "")
     {
         let message = "resourceVersion should not be set on objects to be created";
-        return Err(Refusal::bad(message.to_owned()));
+        return Err(Refusal::new(500, "", message.to_owned()));
     }
     finish(store, asked, kind, &json!({}), &mut object)?;
     let object = store.create(kind, key, object)?;
@@ -298,13 +374,12 @@ fn name_object(
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.ends_with(|c: char| c.is_ascii_alphanumeric());
     if name.is_empty() {
-        let message = "metadata.name: Required value: name or generateName is required";
-        return Err(Refusal::invalid(message.to_owned()));
+        let message = "Required value: name or generateName is required";
+        return Err(Refusal::field("metadata.name", "Required", message));
     }
     if !fits && !is_free {
-        let message =
-            format!("metadata.name: Invalid value: {name:?}: a lowercase RFC 1123 subdomain");
-        return Err(Refusal::invalid(message));
+        let message = format!("Invalid value: {name:?}: a lowercase RFC 1123 subdomain");
+        return Err(Refusal::field("metadata.name", "Invalid", &message));
     }
     object["metadata"]["name"] = json!(name);
     Ok(())
@@ -340,10 +415,38 @@ fn finish(
     object["kind"] = json!(kind.kind);
     if let Schema::Custom(schema) = &kind.schema {
         admit(schema, object)?;
+        if let Some(field) = fields::find_ambiguous(&kind.schema, object) {
+            return Err(Refusal::field(&field, "Duplicate", "Duplicate value"));
+        }
     }
+    if kind.resource() == "secrets" {
+        encode_text(object)?;
+    }
+    drop_empty_metadata(object);
     if !asked.applies() {
         let manager = manager(store, asked, kind);
         fields::note_update(&kind.schema, old, object, &manager);
+    }
+    Ok(())
+}
+
+/// What a Secret is written as, as what it is kept as.
+fn encode_text(secret: &mut Value) -> Result<(), Refusal> {
+    let texts = secret
+        .as_object_mut()
+        .and_then(|all| all.remove("stringData"));
+    for (name, text) in texts
+        .as_ref()
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let bytes = ByteString(text.as_str().unwrap_or_default().into());
+        let encoded = serde_json::to_value(bytes);
+        secret["data"][name] = encoded.map_err(|error| Refusal::bad(error.to_string()))?;
+    }
+    if secret["type"].is_null() {
+        secret["type"] = json!("Opaque");
     }
     Ok(())
 }
@@ -360,22 +463,19 @@ fn manager(store: &Store, asked: &Asked, kind: &Kind) -> Manager {
 fn update(store: &mut Store, asked: &Asked, kind: &Kind, object: Value) -> Answer {
     check_type(kind, &object)?;
     let key = key_of(asked, kind)?;
+    check_name(&key, &object)?;
     let old = store
         .find(&key)
         .map(Arc::clone)
         .ok_or_else(|| missing(&key))?;
-    if object["metadata"]["name"] != key.name {
-        let message = "the name of the object does not match the name on the URL";
-        return Err(Refusal::bad(message.to_owned()));
-    }
     let version = object["metadata"]["resourceVersion"]
         .as_str()
         .unwrap_or_default();
     let needs_version = matches!(kind.schema, Schema::Custom(_)) || kind.plural == "leases";
     if version.is_empty() && needs_version {
-        let message =
-            "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update";
-        return Err(Refusal::invalid(message.to_owned()));
+        let message = "Invalid value: 0x0: must be specified for an update";
+        let refusal = Refusal::field("metadata.resourceVersion", "Invalid", message);
+        return Err(refusal.about(&key.resource, &key.name));
     }
     replace(store, asked, kind, &key, &old, object)
 }
@@ -443,11 +543,20 @@ fn patch(store: &mut Store, asked: &Asked, kind: &Kind, body: &[u8]) -> Answer {
         .ok_or_else(|| missing(&key))?;
     let mut object = (*old).clone();
     change(asked, kind, &mut object, body)?;
-    if object["metadata"]["name"] != key.name {
-        let message = "metadata.name: Invalid value: field is immutable";
-        return Err(Refusal::invalid(message.to_owned()));
+    check_name(&key, &object)?;
+    if old["metadata"]["uid"] != object["metadata"]["uid"] {
+        let message = "Invalid value: field is immutable";
+        return Err(Refusal::field("metadata.uid", "Invalid", message));
     }
     replace(store, asked, kind, &key, &old, object)
+}
+
+fn check_name(key: &Key, object: &Value) -> Result<(), Refusal> {
+    if object["metadata"]["name"] == key.name {
+        return Ok(());
+    }
+    let message = "the name of the object does not match the name on the URL";
+    Err(Refusal::bad(message.to_owned()))
 }
 
 /// Patches an object, but for an apply.
@@ -470,7 +579,13 @@ fn change(asked: &Asked, kind: &Kind, object: &mut Value, body: &[u8]) -> Result
                 }
             }
         }
-        "application/merge-patch+json" => json_patch::merge(object, &json_of(body)?),
+        "application/merge-patch+json" => {
+            let patch = json_of(body)?;
+            if !patch.is_object() {
+                return Err(Refusal::field("patch", "Invalid", "the patch is no object"));
+            }
+            json_patch::merge(object, &patch);
+        }
         "application/strategic-merge-patch+json" if matches!(kind.schema, Schema::BuiltIn) => {
             merge_strategically(kind.schema.root(), object, &json_of(body)?, &asked.line)?;
         }
@@ -485,9 +600,12 @@ fn change(asked: &Asked, kind: &Kind, object: &mut Value, body: &[u8]) -> Result
 fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) -> Answer {
     let wanted = json_of(body)?;
     check_type(kind, &wanted)?;
-    if asked.query.get("fieldManager").is_none() {
-        let message = "fieldManager: Required value: is required for apply patch";
-        return Err(Refusal::bad(message.to_owned()));
+    if wanted["metadata"]["name"].is_string() {
+        check_name(key, &wanted)?;
+    }
+    if let Some(field) = fields::find_ambiguous(&kind.schema, &wanted) {
+        let message = format!("failed to create typed patch object: {field}");
+        return Err(Refusal::new(500, "", message));
     }
     if !wanted["metadata"]["managedFields"].is_null() {
         return Err(Refusal::bad(
@@ -534,7 +652,11 @@ fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) 
 fn scale(store: &mut Store, asked: &Asked, kind: &Kind, paths: &Scale, body: &[u8]) -> Answer {
     let key = key_of(asked, kind)?;
     let old = store.find(&key).map(Arc::clone);
-    let old = old.ok_or_else(|| missing(&key))?;
+    let old = old.ok_or_else(|| {
+        let mut refusal = missing(&key);
+        refusal.details["kind"] = json!(format!("{}/scale", kind.plural));
+        refusal
+    })?;
     let mut shown = paths.show(&old);
     match asked.verb {
         Verb::Get => return Ok((200, shown)),
@@ -547,8 +669,9 @@ fn scale(store: &mut Store, asked: &Asked, kind: &Kind, paths: &Scale, body: &[u
         replicas => replicas.as_i64().unwrap_or(-1),
     };
     if replicas < 0 {
-        let message = "spec.replicas: Invalid value: must be greater than or equal to 0";
-        return Err(Refusal::invalid(message.to_owned()));
+        let message = "Invalid value: must be greater than or equal to 0";
+        let refusal = Refusal::field("spec.replicas", "Invalid", message);
+        return Err(refusal.about("Scale.autoscaling", &key.name));
     }
     let mut object = (*old).clone();
     paths.set(&mut object, replicas);
@@ -602,11 +725,9 @@ fn merge_strategically(
                 ListType::Map(keys) => {
                     // The merge key of a strategic patch is the first of the keys of a map.
                     let Some(key) = keys.first() else { continue };
-                    for item in patch {
-                        if !live.iter().any(|own| own[key] == item[key]) {
-                            live.push(item.clone());
-                        }
-                    }
+                    let is_new = |item: &&Value| !live.iter().any(|own| own[key] == item[key]);
+                    let new: Vec<Value> = patch.iter().filter(is_new).cloned().collect();
+                    live.splice(0..0, new);
                     for own in live {
                         if let Some(item) = patch.iter().find(|item| own[key] == item[key]) {
                             todo.push((place.item(), own, item));
@@ -614,11 +735,9 @@ fn merge_strategically(
                     }
                 }
                 ListType::Set => {
-                    for item in patch {
-                        if !live.contains(item) {
-                            live.push(item.clone());
-                        }
-                    }
+                    let is_new = |item: &&Value| !live.contains(item);
+                    let new: Vec<Value> = patch.iter().filter(is_new).cloned().collect();
+                    live.splice(0..0, new);
                 }
                 ListType::Atomic => live.clone_from(patch),
             },

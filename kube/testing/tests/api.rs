@@ -403,7 +403,7 @@ async fn an_apply_owns_its_fields_and_removes_what_it_drops() {
         .patch("web", &unnamed, &Patch::Apply(&dropped))
         .await
         .unwrap_err();
-    assert_eq!(code(refused), 400);
+    assert_eq!(code(refused), 422);
 }
 
 #[tokio::test(start_paused = true)]

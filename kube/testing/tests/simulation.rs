@@ -138,8 +138,8 @@ fn at_most_one_secret(cluster: &Cluster, _: &Request) -> Result<(), String> {
 fn mirrored(cluster: &Cluster) -> Result<(), String> {
     one_secret(cluster)?;
     let secrets = cluster.list::<Secret>();
-    let data = secrets[0].string_data.clone().unwrap_or_default();
-    if data.get("want").is_some_and(|want| want == "2") {
+    let data = secrets[0].data.as_ref().and_then(|data| data.get("want"));
+    if data.is_some_and(|want| want.0 == b"2") {
         return Ok(());
     }
     Err(format!("the secret has {data:?}"))
