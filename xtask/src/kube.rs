@@ -9,11 +9,12 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::cmd::{all, cmd, root, target};
+use crate::cmd::{Cmd, all, cmd, root, target};
 use crate::report::{Stop, Verdict};
 use crate::tools::is_there;
 
-/// The tests of `kube`, a workspace of its own: without a server, on virtual time.
+/// The tests of `kube`, a workspace of its own: on virtual time, without a server. What a real one
+/// answers is recorded. If one was built here, the recording is compared with it.
 pub(crate) fn fast() -> Verdict {
     let lines = [
         "cargo fmt --all --check --manifest-path kube/Cargo.toml",
@@ -23,14 +24,31 @@ pub(crate) fn fast() -> Verdict {
          --locked --manifest-path kube/Cargo.toml",
     ];
     let tests = lines.map(|line| cmd(line).env("CARGO_INCREMENTAL", "0").run());
-    all(tests.into_iter().chain(OLDER.map(older)))
+    all(tests
+        .into_iter()
+        .chain(OLDER.map(older))
+        .chain([recording()]))
+}
+
+/// Compares the recorded answers with those of the server that `cargo xtask kube` has built.
+fn recording() -> Verdict {
+    let Some(server) = Server::built() else {
+        println!("NOT COMPARED: a real kube-apiserver, which only `cargo xtask kube` builds");
+        return Ok(());
+    };
+    let build = "cargo build --locked --manifest-path kube/Cargo.toml -p requeue-kube-proof";
+    cmd(build).run()?;
+    let program = root().join("kube/target/debug/scenarios");
+    let scenario = server.given_to(cmd("").arg(program.display().to_string()));
+    let folder = target("kube/scenarios");
+    scenario.env("FOLDER", folder).args(["conformance"]).run()
 }
 
 /// The major versions of kube that the library accepts, beside the newest one, which is in
 /// `kube/Cargo.lock`. `kube/locks` has a lock file for each.
 const OLDER: [&str; 2] = ["3", "4"];
 
-/// Checks the library and its tests with an older major of kube, in a copy of the workspace that
+/// Checks the libraries and their tests with an older major of kube, in a copy of the workspace that
 /// consists of links and another lock file. Cargo adds to it what a manifest newly asks for.
 fn older(major: &str) -> Verdict {
     let copy = PathBuf::from(target(&format!("kube-majors/{major}")));
@@ -43,7 +61,7 @@ fn older(major: &str) -> Verdict {
     link(&root().join("kube"), &copy.join("kube"), &without)?;
     let lock = root().join(format!("kube/locks/{major}.lock"));
     fs::copy(lock, copy.join("kube/Cargo.lock"))?;
-    cmd("cargo check -p requeue-kube --all-features --tests --manifest-path")
+    cmd("cargo check -p requeue-kube -p requeue-kube-testing --all-features --tests --manifest-path")
         .arg(copy.join("kube/Cargo.toml").display().to_string())
         .args(["--target-dir", &target("kube-majors/target")])
         .run()
@@ -63,16 +81,14 @@ fn link(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
 
 /// The scenarios on a real server, or those that are named, and how it compares to kube-runtime.
 pub(crate) fn real(only: &[&str]) -> Verdict {
-    let (apiserver, etcd) = server()?;
+    let server = Server::get()?;
     let build = "cargo build --release --locked --manifest-path kube/Cargo.toml -p web-controller";
     let build = cmd(build).args(["-p", "requeue-kube-proof", "--target-dir"]);
     build.arg(target("kube/build")).run()?;
     let program = |name: &str| target(&format!("kube/build/release/{name}"));
     let proof = |name: &str| {
-        cmd("")
-            .arg(program(name))
-            .env("KUBE_APISERVER", &apiserver)
-            .env("ETCD", &etcd)
+        server
+            .given_to(cmd("").arg(program(name)))
             .env("WEB_CONTROLLER", program("web-controller"))
             .env("FOLDER", target(&format!("kube/{name}")))
     };
@@ -83,26 +99,56 @@ pub(crate) fn real(only: &[&str]) -> Verdict {
     }
 }
 
-/// The programs of the server and of its etcd: those that `KUBE_APISERVER` and `ETCD` name, or what
-/// was built before, or what is built now.
-fn server() -> Verdict<(String, String)> {
-    if let Ok(apiserver) = env::var("KUBE_APISERVER") {
-        let etcd = env::var("ETCD").unwrap_or_else(|_| "etcd".to_owned());
-        return Ok((apiserver, etcd));
-    }
-    let needed = [
-        "curl", "openssl", "apt-get", "dpkg", "make", "patch", "tar", "xz",
-    ];
-    if let Some(missing) = needed.iter().find(|tool| !is_there(tool)) {
-        let why = format!("{missing} is missing; or set KUBE_APISERVER");
-        return Err(Stop::NotRun(why));
-    }
-    let (apiserver, etcd) = (target("kube/kube-apiserver"), target("kube/etcd"));
-    if !Path::new(&apiserver).is_file() || !Path::new(&etcd).is_file() {
-        println!("building kube-apiserver once: about nine minutes of CPU, 120 MB to fetch");
+/// The programs of the server, of its controllers and of its etcd.
+struct Server {
+    apiserver: String,
+    controllers: String,
+    etcd: String,
+}
+
+impl Server {
+    /// Those that the environment names, or what was built before, or what is built now.
+    fn get() -> Verdict<Self> {
+        if let Some(server) = Self::built() {
+            return Ok(server);
+        }
+        let needed = [
+            "curl", "openssl", "apt-get", "dpkg", "make", "patch", "tar", "xz",
+        ];
+        if let Some(missing) = needed.iter().find(|tool| !is_there(tool)) {
+            let why = format!("{missing} is missing; or set KUBE_APISERVER");
+            return Err(Stop::NotRun(why));
+        }
+        println!("building kube-apiserver once: about ten minutes of CPU, 120 MB to fetch");
         fs::create_dir_all(target("kube"))?;
         let script = root().join("kube/proof/apiserver.sh").display().to_string();
         cmd("nice -n 10 sh").arg(script).dir(target("kube")).run()?;
+        Self::built().ok_or_else(|| Stop::Failed("the build has left no server".to_owned()))
     }
-    Ok((apiserver, etcd))
+
+    /// Those that `KUBE_APISERVER`, `KUBE_CONTROLLER_MANAGER` and `ETCD` name, or what was built
+    /// before.
+    fn built() -> Option<Self> {
+        let named = |name, program: &str| env::var(name).unwrap_or_else(|_| program.to_owned());
+        if let Ok(apiserver) = env::var("KUBE_APISERVER") {
+            return Some(Self {
+                apiserver,
+                controllers: named("KUBE_CONTROLLER_MANAGER", "kube-controller-manager"),
+                etcd: named("ETCD", "etcd"),
+            });
+        }
+        let built =
+            |name| Some(target(&format!("kube/{name}"))).filter(|at| Path::new(at).is_file());
+        Some(Self {
+            apiserver: built("kube-apiserver")?,
+            controllers: built("kube-controller-manager")?,
+            etcd: built("etcd")?,
+        })
+    }
+
+    fn given_to(&self, line: Cmd) -> Cmd {
+        line.env("KUBE_APISERVER", &self.apiserver)
+            .env("KUBE_CONTROLLER_MANAGER", &self.controllers)
+            .env("ETCD", &self.etcd)
+    }
 }

@@ -102,6 +102,25 @@ impl Server {
         Ok(())
     }
 
+    /// Starts the controllers that collect garbage and end namespaces. They end with what this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be started.
+    pub fn start_controllers(&self, program: &Path) -> Result<Controllers, Problem> {
+        let mut command = Command::new(program);
+        command.current_dir(&self.folder).args([
+            "--kubeconfig=kubeconfig",
+            "--controllers=garbagecollector,namespace",
+            "--leader-elect=false",
+            "--port=0",
+            "--secure-port=0",
+        ]);
+        let child = log(&mut command, &self.folder.join("controllers.log"))?.spawn()?;
+        Ok(Controllers(child))
+    }
+
     /// Kills kube-apiserver, as `kill -9` does.
     pub fn kill(&mut self) {
         if let Some(mut apiserver) = self.apiserver.take() {
@@ -154,6 +173,16 @@ impl Server {
     /// Where the logs are.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+}
+
+/// The process of a kube-controller-manager.
+pub struct Controllers(Child);
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -1,7 +1,8 @@
 //! Controllers on a real API server: what is killed comes back, and everything is as wanted.
 //!
-//! `KUBE_APISERVER` and `ETCD` are the programs of the server, `WEB_CONTROLLER` that of
-//! `examples/web-controller`, `FOLDER` is for logs. `cargo xtask kube` sets them.
+//! `KUBE_APISERVER`, `KUBE_CONTROLLER_MANAGER` and `ETCD` are the programs of the server,
+//! `WEB_CONTROLLER` that of `examples/web-controller`, `FOLDER` is for logs. `cargo xtask kube` sets
+//! them.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,7 +12,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use requeue_kube_proof::{Controller, Problem, Server, World, seconds, share, until, writers};
+use requeue_kube_proof::{
+    Controller, Problem, Server, World, conform, seconds, share, until, writers,
+};
 use serde_json::json;
 
 type Told = Result<String, Problem>;
@@ -19,7 +22,9 @@ type Told = Result<String, Problem>;
 const OBJECTS: usize = 1_000;
 
 /// The names that a call may choose from.
-const SCENARIOS: [&str; 9] = [
+const SCENARIOS: [&str; 11] = [
+    "conformance",
+    "own_writes",
     "life",
     "delays",
     "thousand",
@@ -56,8 +61,7 @@ async fn run() -> Result<bool, Problem> {
     }
     let folder = path("FOLDER")?;
     let server = Server::start(&folder, &path("KUBE_APISERVER")?, &path("ETCD")?).await?;
-    let mut world = World::new(server, path("WEB_CONTROLLER")?);
-    world.install().await?;
+    let mut world = World::new(server, path("WEB_CONTROLLER").unwrap_or_default());
     let mut failed = 0;
     let mut table = String::new();
     macro_rules! scenario {
@@ -79,6 +83,11 @@ async fn run() -> Result<bool, Problem> {
             }
         };
     }
+    scenario!("scripts of the test cluster", conformance);
+    scenario!("own writes, late watches", own_writes);
+    if env::var_os("WEB_CONTROLLER").is_some() {
+        world.install().await?;
+    }
     scenario!("an object's life", life);
     scenario!("a failing key's delays", delays);
     scenario!("1,000 objects", thousand);
@@ -90,6 +99,16 @@ async fn run() -> Result<bool, Problem> {
     scenario!("shards in Leases", shards);
     println!("\n{table}");
     Ok(failed == 0)
+}
+
+async fn conformance(world: &mut World) -> Told {
+    let controllers = env::var_os("KUBE_CONTROLLER_MANAGER");
+    let controllers = controllers.ok_or("KUBE_CONTROLLER_MANAGER is not set")?;
+    conform(&mut world.server, controllers.as_ref()).await
+}
+
+async fn own_writes(world: &mut World) -> Told {
+    requeue_kube_proof::own_writes(&world.server).await
 }
 
 async fn shards(world: &mut World) -> Told {
