@@ -1,4 +1,5 @@
-//! How a run ends, and when a key that keeps failing is given up.
+//! How a run ends. Owns the actions that a reconciler returns, and what a run knows of itself;
+//! never decides when a key runs again.
 
 use core::convert::Infallible;
 use core::time::Duration;

@@ -1,4 +1,5 @@
-//! Many keys that were handed out together, ended together.
+//! Many keys that were handed out together, and end together. Owns their tickets; never decides how
+//! many one lock hands out.
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,4 +1,5 @@
-//! The builder of a growable queue.
+//! The builder of a growable queue. Owns what was chosen until the queue is built; never touches a
+//! queue that is in use.
 
 #[cfg(feature = "metrics")]
 use alloc::borrow::Cow;

@@ -1,5 +1,6 @@
 //! Operations that take the lock several times, for a bounded time each: batches, walks over all
-//! keys, and whatever has to make many due keys ready first.
+//! keys, and all that has to make many due keys ready first. Owns how much one lock does; never
+//! changes what an operation means.
 
 use core::iter;
 use core::ops::Deref;

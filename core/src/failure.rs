@@ -1,4 +1,5 @@
-//! Why a run failed.
+//! Why a run failed. Owns the value that hooks and observers see; never decides what becomes of the
+//! key.
 
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, string::String};

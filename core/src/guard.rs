@@ -1,4 +1,5 @@
-//! A key that was handed out, and how its run ends.
+//! A key that was handed out. Owns the ticket of its run, and ends the run exactly once, however
+//! the guard is lost; never says what an action does.
 
 use core::convert::identity;
 use core::fmt;

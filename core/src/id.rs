@@ -1,4 +1,5 @@
-//! Slot numbers, and the integer types that hold them.
+//! Slot numbers, and the integer types that store them. Owns the number that means *none*; never
+//! checks that a slot exists.
 
 /// The number of a slot: small, dense, reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

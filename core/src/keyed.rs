@@ -1,4 +1,5 @@
-//! A rate limiter with records of its own, for keys that are in no queue.
+//! A rate limiter with records of its own, for keys that are in no queue. Owns which records it
+//! keeps; never waits, and never runs a key.
 
 use core::borrow::Borrow;
 use core::hash::Hash;

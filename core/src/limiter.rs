@@ -6,7 +6,6 @@ mod fast_slow;
 mod jitter;
 mod max_of;
 mod max_wait;
-mod none;
 mod token_bucket;
 
 use core::time::Duration;
@@ -19,7 +18,6 @@ pub use exponential::Exponential;
 pub use fast_slow::FastSlow;
 pub use jitter::WithJitter;
 pub use max_wait::WithMaxWait;
-pub use none::NoLimit;
 pub use token_bucket::TokenBucket;
 
 /// Decides how long a key waits before its next run.
@@ -134,4 +132,41 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
     fn set_failures(&self, record: &mut L::Record, count: u32) {
         (**self).set_failures(record, count);
     }
+}
+
+/// No delay before a retry, and no failure records.
+///
+/// For queues whose workers set the delays themselves, or that retry nothing: a slot then has no
+/// record. client-go has no such limiter; its queue without a limiter is a type of its own.
+///
+/// # Cost
+///
+/// None: no instruction, no byte.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue_core::limiter::{NoLimit, RateLimiter};
+/// use requeue_core::Instant;
+///
+/// assert_eq!(NoLimit.when(&mut (), Instant::EPOCH), Duration::ZERO);
+/// assert_eq!(NoLimit.failures(&()), 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct NoLimit;
+
+impl RateLimiter for NoLimit {
+    type Record = ();
+
+    fn when(&mut self, (): &mut (), _now: Instant) -> Duration {
+        Duration::ZERO
+    }
+
+    fn failures(&self, (): &()) -> u32 {
+        0
+    }
+
+    fn set_failures(&self, (): &mut (), _: u32) {}
 }

@@ -1,4 +1,4 @@
-//! The options of an add.
+//! The options of an add. Owns their defaults; never decides what an add does.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What operations return: plain values, which own nothing of the queue.
+//! What operations return: plain values. Owns their words and how they print; nothing here borrows
+//! from a queue.
 
 use core::fmt;
 use core::ops::BitOr;

@@ -1,4 +1,5 @@
-//! The trait for everything that takes keys.
+//! The trait for everything that takes keys. Owns what a producer may ask for; never hands out a
+//! key.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The state machine. Only this file changes a key's phase.
+//! The state machine. Owns its fields and every change of a key's phase; never reads a clock, takes
+//! a lock or calls a waker.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -286,7 +287,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Ends the run of a ticket. Returns whether the key is ready again, and `None` if the run had
     /// ended before.
     /// `HOLDS` says whether keys may be held.
-    #[inline]
+    // On boards a copy at each call costs flash.
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     fn end_run<const HOLDS: bool>(
         &mut self,
         ticket: Ticket,
@@ -399,7 +402,9 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     Queue<K, P, L, S, M>
 {
     /// Takes the first ready key. Foreign code runs first, because it may panic.
-    #[inline]
+    // On boards a copy at each call costs flash.
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     pub(crate) fn take(&mut self, now: Instant) -> Option<Work<K>> {
         let id = self.first_ready(now)?;
         // Here, where it costs least.

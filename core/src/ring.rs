@@ -1,5 +1,5 @@
 //! Slot numbers in segments, which grow without a copy of their numbers: the ready keys as a queue,
-//! the vacant slots as a stack.
+//! the vacant slots as a stack. Owns order and memory; never searches for a number.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -115,6 +115,8 @@ impl Ring {
     #[inline]
     pub(crate) fn pop_back(&mut self) -> Option<u32> {
         match self.tail.pop() {
+            // Most often the stack is empty then: its owner keeps the last number itself.
+            None if self.middle.is_empty() => None,
             None => self.pop_of_previous(),
             last => last,
         }

@@ -1,4 +1,5 @@
-//! Vectors in segments of a fixed length, which grow without a copy of their items.
+//! Vectors in segments of a fixed length, which grow without a copy of their items. Owns the memory
+//! of items that were set; never frees one before it is dropped.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

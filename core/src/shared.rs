@@ -372,7 +372,10 @@ impl<H: Host> Shared<H> {
 
     /// Runs one session under the lock, with the list of the calls that wait. Sends its wake
     /// afterwards.
-    #[inline]
+    // With an allocator an operation is one function, and not this one. On boards a copy at each
+    // call may cost flash.
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     pub(crate) fn timed_with<T>(
         &self,
         reads_clock: bool,
@@ -440,7 +443,8 @@ impl<H: Host> Shared<H> {
     /// assert_eq!(finished, Finished::Idle);
     /// ```
     #[doc(alias = "Done")]
-    #[inline]
+    #[cfg_attr(feature = "alloc", inline(never))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     pub fn finish(&self, ticket: Ticket, action: Action) -> Finished {
         self.timed(action.needs_time(), |session| {
             session.finish(ticket, action)

@@ -1,5 +1,5 @@
 //! Which getters sleep, which of them owns the timer, and when a wake is needed: one decision for
-//! every runtime.
+//! every runtime. Owns these counts; knows no waker and no key.
 //!
 //! There is no background task: a sleeping getter doubles as the timer. These rules are the whole
 //! protocol:

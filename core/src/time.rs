@@ -1,4 +1,5 @@
-//! Time as the queue sees it: a number of nanoseconds, passed in by the caller.
+//! Time as the queue sees it: a number of nanoseconds, passed in by the caller. Owns the
+//! arithmetic, which saturates; reads no clock.
 
 use core::fmt;
 use core::time::Duration;

@@ -1,4 +1,5 @@
-//! Timers: how tasks wait for a point in time.
+//! Timers: how tasks wait for a point in time. Owns the loops around an alarm; whether a deadline
+//! has passed is up to the clock, because an alarm may fire early.
 
 use core::future::poll_fn;
 use core::pin::{Pin, pin};

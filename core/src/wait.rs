@@ -570,12 +570,23 @@ impl<H: Host<Clock: Timer>> Shared<H> {
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {
+    // Most calls have found a key and left nothing.
+    #[inline]
     fn drop(&mut self) {
+        let has_left = self.getter.is_awake() && self.waiter == Default::default();
+        if self.ends.is_some() || !has_left {
+            self.leave();
+        }
+    }
+}
+
+impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
+    /// Ends the run that the call has not ended yet, and leaves the list.
+    #[cfg_attr(feature = "alloc", cold, inline(never))]
+    #[cfg_attr(not(feature = "alloc"), inline(always))]
+    fn leave(&mut self) {
         if let Some((ticket, action)) = self.ends.take() {
             self.queue.finish(ticket, action);
-        }
-        if self.getter.is_awake() && self.waiter == Default::default() {
-            return;
         }
         // Dropped once the queue is unlocked, as every waker.
         let mut stale = None;

@@ -1,4 +1,5 @@
-//! The calls that wait for a queue, first come, first served, with a fixed number of places.
+//! The calls that wait for a queue, first come, first served, with a fixed number of places. Owns
+//! their wakers and their order; never calls a waker, which is done after the lock.
 
 use core::fmt;
 use core::mem;

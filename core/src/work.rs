@@ -1,4 +1,4 @@
-//! A key that was handed out, and the right to end its run.
+//! A key that was handed out, and the right to end its run. Owns nothing of the queue.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The workers that run a reconciler, the same for every runtime.
+//! The workers that run a reconciler, the same for every runtime. Owns what was chosen for them,
+//! and contains the panics of hooks; never starts a thread or a task.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! Clocks that tasks can wait on.
+//! Clocks that tasks can wait on: embassy-time's, and one that a test moves. Owns the conversion
+//! between ticks and nanoseconds; never decides whom to wake for a key.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};

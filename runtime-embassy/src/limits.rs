@@ -1,9 +1,10 @@
-//! How long a run may take, and how often a key that fails is retried.
+//! How long a run may take, and how often a key that fails is retried. Owns these limits; a limit
+//! that is not set costs no code.
 
 use core::time::Duration;
 
 use requeue_core::Instant;
-use requeue_core::binding::{Clock, Timer, timeout_at};
+use requeue_core::binding::{Timer, timeout_at};
 
 /// How often a key that fails is retried, and how long a run may take. By default neither is
 /// limited.
@@ -121,13 +122,9 @@ impl<T: Copy> RunLimits<T> {
 
 /// How long a run may take: [`Duration`], or `()` for no limit. The trait is sealed.
 pub trait RunTimeout: Copy + sealed::Sealed {
-    /// For how long a run may go on.
+    /// For how long a run may go on. `None` if there is no limit.
     #[doc(hidden)]
-    fn limit(&self) -> Duration;
-
-    /// Until when a run that begins now may go on.
-    #[doc(hidden)]
-    fn deadline(&self, clock: &impl Clock) -> Option<Instant>;
+    fn limit(&self) -> Option<Duration>;
 
     /// Runs `run` until the deadline, and returns `None` if that comes first.
     #[doc(hidden)]
@@ -140,12 +137,8 @@ pub trait RunTimeout: Copy + sealed::Sealed {
 }
 
 impl RunTimeout for Duration {
-    fn limit(&self) -> Duration {
-        *self
-    }
-
-    fn deadline(&self, clock: &impl Clock) -> Option<Instant> {
-        Some(clock.now() + *self)
+    fn limit(&self) -> Option<Duration> {
+        Some(*self)
     }
 
     fn bound<F: Future>(
@@ -161,12 +154,7 @@ impl RunTimeout for Duration {
 /// No timeout, and no code for one.
 impl RunTimeout for () {
     #[inline]
-    fn limit(&self) -> Duration {
-        Duration::MAX
-    }
-
-    #[inline]
-    fn deadline(&self, _: &impl Clock) -> Option<Instant> {
+    fn limit(&self) -> Option<Duration> {
         None
     }
 

@@ -1,4 +1,4 @@
-//! What is logged, if the feature `log` is on.
+//! What is logged, if the feature `log` is on. Owns the words; never decides anything.
 
 #[cfg(feature = "log")]
 const TARGET: &str = "requeue";

@@ -1,4 +1,4 @@
-//! The parts of a queue that are seldom chosen.
+//! The parts of a queue that are seldom chosen. Owns their defaults.
 
 use requeue_core::binding::{Clock, Index};
 use requeue_core::metrics::Metrics;

@@ -1,4 +1,5 @@
-//! The queue for microcontrollers.
+//! The queue for microcontrollers: its type, how it is made, and how keys are added and taken. Owns
+//! the choice of lock, clock and storage; what an operation does is core's.
 
 use core::fmt;
 use core::hash::Hash;
@@ -15,9 +16,9 @@ use crate::clock::QueueClock;
 use crate::parts::Parts;
 use crate::sync::Locked;
 
-/// Writes an `impl` block of the queue, whose parts `X` are of this kind.
+/// Writes an `impl` block of the queue, perhaps of a trait, whose parts `X` are of this kind.
 macro_rules! methods {
-    ($(#[$doc:meta])* [$($parts:tt)+] $($methods:tt)+) => {
+    ($(#[$doc:meta])* $(impl $Trait:path;)? [$($parts:tt)+] $($methods:tt)+) => {
         $(#[$doc])*
         impl<
             R: RawMutex,
@@ -27,7 +28,7 @@ macro_rules! methods {
             L: RateLimiter,
             const WAITERS: usize,
             X: $($parts)+,
-        > WorkQueue<R, K, N, P, L, WAITERS, X>
+        > $($Trait for)? WorkQueue<R, K, N, P, L, WAITERS, X>
         {
             $($methods)+
         }
@@ -366,16 +367,8 @@ where
     }
 }
 
-impl<
-    R: RawMutex,
-    K: Eq + Hash,
-    const N: usize,
-    P: Priorities,
-    L: RateLimiter,
-    const WAITERS: usize,
-    X: Parts,
-> AsShared for WorkQueue<R, K, N, P, L, WAITERS, X>
-{
+methods! {
+    impl AsShared; [Parts]
     type Host = EmbassyHost<R, K, N, P, L, WAITERS, X>;
 
     fn as_shared(&self) -> &Shared<R, K, N, P, L, WAITERS, X> {
@@ -417,15 +410,8 @@ methods! {
     }
 }
 
-impl<R, K, const N: usize, P, L, const WAITERS: usize, X> fmt::Debug
-    for WorkQueue<R, K, N, P, L, WAITERS, X>
-where
-    R: RawMutex,
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    X: Parts,
-{
+methods! {
+    impl fmt::Debug; [Parts]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }

@@ -1,5 +1,5 @@
-//! States of the queue, on Embassy: looking, control, limits, shutting down, and what waits for
-//! room or for a state.
+//! States of the queue, on Embassy: looking, control, limits, shutting down, and waiting for room
+//! or for a state. Owns no code: core writes all of it.
 
 use core::hash::Hash;
 

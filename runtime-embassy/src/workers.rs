@@ -1,4 +1,5 @@
-//! The workers of a reconciler: tasks that process keys until the queue is shut down.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down. Owns the
+//! loop; never spawns a task.
 
 use core::hash::Hash;
 
@@ -156,18 +157,17 @@ where
                 Err(error) => return Err(error),
             };
             let mut context = guard.context();
-            context.deadline = limits.timeout.deadline(self.clock());
+            context.deadline = limits.timeout.limit().map(|limit| self.now() + limit);
             let run = reconcile(&guard, context);
-            let ended = limits
-                .timeout
-                .bound(self.clock(), context.deadline, run)
-                .await;
-            let result = match ended.map(A::into_action) {
+            let bounded = limits.timeout.bound(self.clock(), context.deadline, run);
+            let result = match bounded.await.map(A::into_action) {
                 Some(Ok(Action::Retry)) => Err(Failure::Retry),
                 Some(Ok(Action::GiveUp)) => Err(Failure::GiveUp),
                 Some(Ok(action)) => Ok(action),
                 Some(Err(error)) => Err(Failure::Error(error)),
-                None => Err(Failure::TimedOut(limits.timeout.limit())),
+                None => Err(Failure::TimedOut(
+                    limits.timeout.limit().unwrap_or_default(),
+                )),
             };
             let action = result.unwrap_or_else(|failure| {
                 let attempt = guard.attempt();

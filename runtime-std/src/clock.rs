@@ -1,4 +1,5 @@
-//! The clocks of a queue, and how a thread waits for one of their instants.
+//! The clocks of a queue, the system's and one that a test moves. Owns how a thread waits for one
+//! of their instants; never decides which instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

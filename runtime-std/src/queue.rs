@@ -1,4 +1,5 @@
-//! The queue for threads.
+//! The queue for threads: its type, how it is made, and how keys are added and taken. Owns the
+//! choice of lock and clock; what an operation does is core's.
 
 use std::hash::Hash;
 use std::marker::PhantomData;
@@ -327,8 +328,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let found = self.try_get();
-        found.map_or_else(|| self.wait_for_key(None), Ok)
+        let found = self.shared.with(|session| session.try_get());
+        self.found_or_wait(found, None)
     }
 
     /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
@@ -394,8 +395,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let found = self.try_get();
-        found.map_or_else(|| self.wait_for_key(Some(deadline)), Ok)
+        let found = self.shared.with(|session| session.try_get());
+        self.found_or_wait(found, Some(deadline))
     }
 
     /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
@@ -472,8 +473,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let found = self.try_next(guard, action);
-        found.map_or_else(|| self.wait_for_key(None), Ok)
+        let found = self.shared.finish_and_take(guard, action);
+        self.found_or_wait(found, None)
     }
 
     requeue_core::queue_face! {

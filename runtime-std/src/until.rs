@@ -1,4 +1,5 @@
-//! Repeats work, with pauses.
+//! Repeats work on a thread, with pauses. Owns the sleep between two rounds, and what stops it; the
+//! length of a pause is core's.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The workers of a reconciler: threads that process keys until the queue is shut down.
+//! The workers of a reconciler: threads that process keys until the queue is shut down. Owns the
+//! methods that run them; how they work is in `supervisor`.
 
 use std::hash::Hash;
 use std::io;

@@ -1,4 +1,5 @@
-//! The clock that tasks wait on.
+//! The clock that tasks wait on: Tokio's. Owns the conversion between Tokio's instants and the
+//! queue's, and how an alarm is set; never decides for when.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -1,4 +1,5 @@
-//! The queue for tasks.
+//! The queue for tasks: its type, how it is made, and how keys are added and taken. Owns the choice
+//! of lock and clock; what an operation does is core's.
 
 use std::hash::Hash;
 use std::marker::PhantomData;

@@ -31,7 +31,7 @@ impl<T> Locked<T> {
 impl<T> Lock for Locked<T> {
     type State = T;
 
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         work(&mut self.0.lock())
     }

@@ -1,4 +1,5 @@
-//! Repeats work, with pauses.
+//! Repeats work in a task, with pauses. Owns the sleep between two rounds, and what stops it; the
+//! length of a pause is core's.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! States of the queue, on Tokio: looking, waiting for a state, control, and shutting down. And the
-//! stream of guards.
+//! States of the queue, on Tokio: looking, waiting for a state, control, and shutting down; and the
+//! stream of guards, which is all the code that this file owns.
 
 use std::fmt;
 use std::hash::Hash;

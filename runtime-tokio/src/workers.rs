@@ -1,4 +1,5 @@
-//! The workers of a reconciler: tasks that process keys until the queue is shut down.
+//! The workers of a reconciler: tasks that process keys until the queue is shut down. Owns the
+//! future of a run; how its workers work is in `supervisor`.
 
 use std::fmt;
 use std::hash::Hash;

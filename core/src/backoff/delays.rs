@@ -1,4 +1,5 @@
-//! The pauses of a loop that runs for ever: apimachinery's `DelayFunc` and `BackoffManager`.
+//! The pauses of a loop that runs for ever: apimachinery's `DelayFunc` and `BackoffManager`. Owns
+//! how the pauses grow and start again; never waits.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Random additions to pauses, so that loops which failed together do not retry together.
+//! Random additions to pauses, so that loops which failed together do not retry together. Owns the
+//! arithmetic; the random bits come from the caller.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A loop that runs something for ever, with pauses.
+//! A loop that runs something for ever, with pauses. Owns when the next round is due; never runs or
+//! waits itself, but in the one loop that takes a timer.
 
 use core::fmt;
 use core::future::poll_fn;

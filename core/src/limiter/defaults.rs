@@ -1,4 +1,4 @@
-//! The default limiters of client-go.
+//! The default limiters of client-go. Owns their numbers and nothing else.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Exponential backoff per key, in whole numbers.
+//! Exponential backoff per key, in whole numbers. Owns how a delay grows with a key's failures;
+//! never looks at the time.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Random delays, so that keys that failed together are not retried together.
+//! Random delays, so that keys that failed together are not retried together. Owns how far a delay
+//! may differ; the random bits come from the caller.
 
 use core::fmt;
 use core::time::Duration;

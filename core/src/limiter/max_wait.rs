@@ -1,4 +1,4 @@
-//! An upper limit on the delays of another limiter.
+//! An upper limit on the delays of another limiter. Owns the limit; keeps no record of its own.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A token bucket that all keys share.
+//! A token bucket that all keys share. Owns the tokens, and when the next one comes; never looks at
+//! a key.
 
 use core::time::Duration;
 

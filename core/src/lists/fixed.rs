@@ -1,4 +1,5 @@
-//! Two lists in one array of links.
+//! Both lists of a fixed queue with one level, in one array of links. Owns no order but that of
+//! arrival.
 
 use crate::Instant;
 use crate::array::ConstDefault;

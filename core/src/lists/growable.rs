@@ -1,4 +1,5 @@
-//! A ring for the ready keys, links for the failure records.
+//! Both lists of a growable queue with one level: a ring for the ready keys, links for the failure
+//! records. Owns the choice between the ring and the list before it; never searches the ring.
 
 use alloc::boxed::Box;
 

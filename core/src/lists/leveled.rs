@@ -1,4 +1,5 @@
-//! A list of ready keys per priority level.
+//! A list of ready keys for each priority level. Owns which level is served first; never looks at a
+//! key's age or group.
 
 use crate::Instant;
 use crate::array::{Array, ConstDefault};

@@ -1,4 +1,5 @@
-//! The metrics of a queue through the `metrics` facade.
+//! The metrics of a queue through the `metrics` facade. Owns their names and units; keeps no
+//! figures.
 
 use alloc::borrow::Cow;
 use alloc::string::ToString;

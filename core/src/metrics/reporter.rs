@@ -1,4 +1,5 @@
-//! Metrics that are chosen at run time.
+//! Metrics that are chosen at run time. Owns the times that they need, beside the slots, so that a
+//! queue has one type with and without them; counts nothing itself.
 
 use alloc::boxed::Box;
 use core::fmt;

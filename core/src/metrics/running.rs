@@ -1,5 +1,6 @@
-//! The runs that have not ended, in the order in which they began: from which the metrics
-//! learn how long runs have lasted, without a look at every slot.
+//! The runs that have not ended, in the order in which they began: from which the metrics learn how
+//! long runs have lasted, without a look at every slot. Owns the order and the sum of the starts;
+//! never begins or ends a run.
 
 use core::fmt;
 use core::time::Duration;

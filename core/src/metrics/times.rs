@@ -1,4 +1,5 @@
-//! What a queue keeps of times for its metrics.
+//! What a queue keeps of times for its metrics. Owns the times of one slot, and the choice between
+//! them and nothing; reads no clock.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The numbered invariants, all in one check, for tests.
+//! The numbered invariants, all in one check, for tests. Owns what is valid; changes nothing.
 
 use crate::policy::Suspension;
 use crate::store::Slot;

@@ -1,4 +1,5 @@
-//! Shutdown and drain, which lose no key.
+//! Shutdown and drain, which lose no key. Owns when a queue is drained and which keys are left;
+//! never waits.
 
 use crate::outcome::{Drain, Drained, Leftover};
 

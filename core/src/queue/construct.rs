@@ -1,4 +1,5 @@
-//! The constructors.
+//! The constructors, and the limits that are set before a queue is used. Owns the defaults of a
+//! queue; never touches a key.
 
 use crate::array::ConstDefault;
 use crate::group::{GroupFn, Groups};

@@ -1,4 +1,5 @@
-//! Taking work back, and holding back all keys or a group's. Never adds a key or ends a run.
+//! Taking work back, and pausing all keys or a group's. Owns what a cancel undoes; never adds a key
+//! or ends a run.
 
 use crate::group::Grouped;
 use crate::lists::grouped::{GroupLimits, GroupState};

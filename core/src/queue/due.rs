@@ -1,4 +1,5 @@
-//! Deadlines that have passed, and whose turn it is: the only place where time makes a key ready.
+//! Deadlines that have passed, and whose turn it is. Owns the only place where time makes a key
+//! ready, and how many at once; never sets a deadline.
 
 use crate::levels::Ages;
 
@@ -105,7 +106,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// The first ready key. No deadline of it has passed. Goes on with the backlog until a key is
     /// ready: then once for each active key whose own deadline has passed.
-    #[inline]
+    // On boards a copy at each call costs flash.
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     pub(super) fn first_ready(&mut self, now: Instant) -> Option<SlotId> {
         let most = self.due_keys_max.get();
         while self.lists.catch_up(most) {}
@@ -147,7 +150,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key. Its deadline
     /// has not passed: either the key was first before, or its deadline has just made it ready or
     /// raised it, or its group has just got a token.
-    #[inline]
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     pub(super) fn first_now_ready(
         &mut self,
         now: Instant,
@@ -156,6 +160,16 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if !self.has_deadlines() {
             return first_of(&self.lists);
         }
+        self.first_after_deadlines(now, first_of)
+    }
+
+    #[cfg_attr(feature = "alloc", inline(never))]
+    #[cfg_attr(not(feature = "alloc"), inline(always))]
+    fn first_after_deadlines(
+        &mut self,
+        now: Instant,
+        first_of: impl Fn(&S::Lists<P>) -> Option<SlotId>,
+    ) -> Option<SlotId> {
         let own = first_of(&self.lists).unwrap_or(SlotId::NONE);
         loop {
             let backlog = self.make_some_ready(own, now);

@@ -1,4 +1,5 @@
-//! One access to the state machine, and the one place where a wake is decided.
+//! One access to the state machine. Owns the time of the access and the one place where a wake is
+//! decided; never sends it.
 
 use core::fmt;
 use core::ops::Deref;

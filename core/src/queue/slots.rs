@@ -155,7 +155,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Gives a key its slot.
-    #[inline]
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     fn claim(
         &mut self,
         room: Room<P, S>,

@@ -1,4 +1,5 @@
-//! Going through all keys, a bounded number at a time: cancelling, expediting or showing them.
+//! Going through all keys, a bounded number at a time: cancelling, expediting or showing them. Owns
+//! where a sweep is; decides nothing about a key that an operation on one key does not.
 
 use super::*;
 

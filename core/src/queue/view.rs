@@ -1,4 +1,5 @@
-//! Looking at a queue, and at one key.
+//! Looking at a queue, and at one key. Owns no state: the only change is what every operation does
+//! first, which is to make due keys ready.
 
 use crate::outcome::Stats;
 

@@ -1,5 +1,5 @@
 //! Waiting for something other than a key: for a state of the queue, or for room. Owns which states
-//! calls wait for, and names them when one has come.
+//! calls wait for, and names them when one has come; never wakes anybody.
 
 use core::mem;
 

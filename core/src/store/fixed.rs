@@ -1,4 +1,5 @@
-//! Storage of a fixed size: N keys, no allocator.
+//! Storage of a fixed size: N slots, found through N hash chains, without an allocator. Owns where
+//! a key is stored; never changes a slot's phase.
 
 use core::borrow::Borrow;
 use core::hash::{Hash, Hasher};

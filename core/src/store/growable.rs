@@ -1,4 +1,5 @@
-//! Storage that grows with the number of keys.
+//! Storage that grows with the number of keys: slots in parts, found through tables. Owns where a
+//! key is stored, and the limit on keys; never changes a slot's phase.
 
 use alloc::boxed::Box;
 use core::borrow::Borrow;

@@ -1,4 +1,5 @@
 //! The calls that wait for a queue, first come, first served, with as many places as are needed.
+//! Owns their wakers and their order; never calls a waker, which is done after the lock.
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::IntoValues;

@@ -1,4 +1,5 @@
-//! The number of workers, which can change while they work.
+//! The number of workers, which can change while they work. Owns the number, and the wakers of
+//! those that watch it; never starts or stops a worker.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! For how long each key has failed, by which workers may give it up.
+//! For how long each key has failed, by which workers may give it up. Owns the first failure of
+//! each key; never ends a run.
 
 use alloc::boxed::Box;
 use core::hash::Hash;

@@ -1,5 +1,5 @@
 //! When a key that fails is given up: after so many retries, at the last of its errors, once it has
-//! failed for too long, or because its reconciler says so.
+//! failed for too long, or because its reconciler says so. Owns this decision; never ends the run.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,5 @@
-//! The metrics of workers through the `metrics` facade.
+//! The metrics of workers through the `metrics` facade. Owns their names and units; keeps no
+//! figures.
 
 use alloc::borrow::Cow;
 

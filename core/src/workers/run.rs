@@ -1,4 +1,5 @@
-//! One run of a key, from its beginning to the report of its end, and what observers see of it.
+//! One run of a key, from its beginning to the report of its end. Owns what observers and hooks see
+//! of it, and in which order; never takes a key or ends its run in the queue.
 
 use alloc::boxed::Box;
 use core::time::Duration;

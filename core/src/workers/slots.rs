@@ -1,4 +1,5 @@
-//! Which workers a run has, and which are surplus: the same for every runtime.
+//! Which workers a run has, and which are surplus: the same for every runtime. Owns their numbers,
+//! and when a worker may take a key; never starts one.
 
 use alloc::vec::Vec;
 use core::hash::Hash;

@@ -1,4 +1,5 @@
 //! A span per run of a key, if the feature `tracing` is on. Both files have the same interface.
+//! Owns how an outcome is called; never decides one.
 
 #[cfg(not(feature = "tracing"))]
 mod disabled;

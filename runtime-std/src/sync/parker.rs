@@ -1,4 +1,5 @@
-//! How a thread sleeps until it is woken.
+//! How a thread sleeps until it is woken. Owns one waker for each thread; never decides for how
+//! long to sleep.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

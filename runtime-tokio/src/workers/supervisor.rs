@@ -1,4 +1,5 @@
-//! The workers of one run.
+//! The workers of one run. Owns their tasks, and what becomes of a run that is dropped or panics;
+//! which key comes next is the queue's.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

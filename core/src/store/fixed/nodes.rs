@@ -1,4 +1,4 @@
-//! A heap in three arrays.
+//! A heap in three arrays. Owns where a node is stored; the order of the nodes is the heap's.
 
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};

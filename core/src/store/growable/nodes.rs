@@ -1,4 +1,5 @@
-//! A heap in which the children of a node share one cache line.
+//! A heap in which the children of a node share one cache line. Owns where a node is stored; the
+//! order of the nodes is the heap's.
 
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};

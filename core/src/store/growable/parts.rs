@@ -1,4 +1,5 @@
-//! Vectors in parts, whose growth copies the first part at most.
+//! Vectors in parts, whose growth copies the first part at most. Owns the memory of the slots;
+//! never moves a slot of a later part.
 
 use alloc::vec::Vec;
 

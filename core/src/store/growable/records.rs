@@ -1,4 +1,5 @@
-//! Records of keys that need no slot, because nothing but the record is asked about them.
+//! Records of keys that need no slot, because nothing but the record is asked about them. Owns the
+//! records that differ from the default; never drops another by itself.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
