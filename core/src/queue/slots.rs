@@ -55,7 +55,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// A new key becomes ready without a second look at its slot.
-    #[inline]
+    #[cfg_attr(feature = "alloc", inline(always))]
+    #[cfg_attr(not(feature = "alloc"), inline)]
     fn add_new(&mut self, room: Room<P, S>, place: Place<K, P, L, S, M>, key: K, now: Instant) {
         let id = room.id;
         let mut meta = Meta::<P, L, S, M>::default();
