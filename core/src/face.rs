@@ -47,8 +47,23 @@ macro_rules! queue_face {
     };
     (
         shell: $krate:literal, [$($bounds:tt)*] $WorkQueue:ident, $Host:ident, $Runtime:ident,
-        $Clock:ty, $Locked:ident
+        $Clock:ty, $Mutex:ident
     ) => {
+        /// A mutex as core's [`Lock`](requeue_core::binding::Lock).
+        // At the beginning of a cache line, so that the lock and what each add writes are in one.
+        #[derive(Debug)]
+        #[repr(align(64))]
+        pub struct Locked<T>($Mutex<T>);
+
+        impl<T> $crate::binding::Lock for Locked<T> {
+            type State = T;
+
+            #[inline(always)]
+            fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+                work(&mut self.0.lock())
+            }
+        }
+
         impl<$($bounds)*> $crate::binding::Host for $Host<K, P, L, S> {
             type Key = K;
             type Priorities = P;
@@ -57,7 +72,7 @@ macro_rules! queue_face {
             type Metrics = $crate::binding::Reporter;
             type Waiters = $crate::binding::GrowableWaitList;
             type Clock = $Clock;
-            type Lock = $Locked<$crate::binding::State<Self>>;
+            type Lock = Locked<$crate::binding::State<Self>>;
         }
 
         impl $crate::binding::Runtime for $Runtime {
@@ -69,7 +84,7 @@ macro_rules! queue_face {
                 clock: $Clock,
             ) -> $WorkQueue<K, P, L, S> {
                 let waiters = $crate::binding::GrowableWaitList::new();
-                let lock = $Locked::new($crate::binding::State::new(queue, waiters));
+                let lock = Locked($Mutex::new($crate::binding::State::new(queue, waiters)));
                 let shared = ::std::sync::Arc::new($crate::binding::Shared::new(lock, clock));
                 $WorkQueue { shared }
             }

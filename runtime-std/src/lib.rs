@@ -33,7 +33,6 @@ pub use until::{Stop, backoff_until};
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
 /// May change in a minor version.
 pub mod binding {
-    pub use crate::queue::{ThreadHost, Threads};
-    pub use crate::sync::Locked;
+    pub use crate::queue::{Locked, ThreadHost, Threads};
     pub use requeue_core::binding::*;
 }

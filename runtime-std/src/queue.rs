@@ -15,7 +15,7 @@ use requeue_core::{
 };
 
 use crate::clock::{ManualClock, QueueClock};
-use crate::sync::Locked;
+use crate::sync::Mutex;
 use crate::waiting::block_on;
 
 /// Writes a part of core's methods.
@@ -530,7 +530,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
 requeue_core::queue_face! {
     shell: "requeue_std", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
-    ThreadHost, Threads, QueueClock, Locked
+    ThreadHost, Threads, QueueClock, Mutex
 }
 
 /// The queue of the examples in the documentation.

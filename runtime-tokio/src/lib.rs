@@ -29,8 +29,7 @@ pub use workers::Run;
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
 /// May change in a minor version.
 pub mod binding {
-    pub use crate::queue::{TaskHost, Tasks};
-    pub use crate::sync::Locked;
+    pub use crate::queue::{Locked, TaskHost, Tasks};
     pub use crate::waiting::Guards;
     pub use requeue_core::binding::*;
 }

@@ -12,7 +12,7 @@ use requeue_core::storage::{Growable, Storage};
 use requeue_core::{Builder, Queue, WaitError};
 
 use crate::clock::QueueClock;
-use crate::sync::Locked;
+use crate::sync::Mutex;
 use crate::waiting::Guards;
 
 /// Writes a part of core's methods that do not wait.
@@ -338,7 +338,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
 requeue_core::queue_face! {
     shell: "requeue_tokio", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
-    TaskHost, Tasks, QueueClock, Locked
+    TaskHost, Tasks, QueueClock, Mutex
 }
 
 /// The queue of the examples in the documentation.
