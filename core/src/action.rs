@@ -5,6 +5,7 @@ use core::convert::Infallible;
 use core::time::Duration;
 
 use crate::Instant;
+use crate::time::nanos;
 
 /// How a run of a key ends: what a reconciler returns, and what [`Guard::finish`] and
 /// `queue.next(guard, action)` take.
@@ -16,12 +17,16 @@ use crate::Instant;
 /// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
 /// | `GiveUp` | failed | if it was added meanwhile | are forgotten | `Forget` + `Done` |
 /// | `Snooze(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
+/// | [`poll`](Self::poll)`(min, max)` | neither | after a pause that grows from `min` to `max` | stay | `AddAfter` + `Done` |
 /// | `Suspend(d)` | neither | when it is [resumed], or after `d` | stay | |
 /// | `Release` | is over | if it was added meanwhile | stay | `Done` |
 ///
 /// If a key has two reasons to run again, the earlier time counts: a key that was added during its
 /// run runs again at once, whatever the action. Only `Suspend` and a [hold](crate::Policy) keep it
 /// waiting.
+///
+/// The next run has the priority level of this one. [`with_priority`](Self::with_priority) chooses
+/// another.
 ///
 /// [resumed]: crate::Session::resume
 /// [`Guard::finish`]: crate::Guard::finish
@@ -63,6 +68,11 @@ pub enum Action {
     /// It failed: counts one more failure and lets the limiter say when the key runs again.
     #[doc(alias = "AddRateLimited")]
     Retry,
+    // Those with `At` have the priority of the next run: `into_parts` takes it off. They are
+    // variants of their own so that an action is no larger with it, and the time has one place in
+    // all. The numbers have 32 bits because a board copies bytes one by one.
+    #[doc(hidden)]
+    RetryAt(u32),
     /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
     #[doc(alias = "AddAfter")]
     RequeueAfter(Duration),
@@ -78,9 +88,163 @@ pub enum Action {
     /// [`Fixed`](crate::storage::Fixed) queue without
     /// [`WithSuspension`](crate::priority::WithSuspension) this is [`Snooze`](Self::Snooze).
     Suspend(Duration),
+    /// Neither: the key runs again after a pause, this long at first, and then twice as long each
+    /// time, up to so many times as long (zero counts as one). [`poll`](Self::poll) makes it, and says when the pauses
+    /// start again.
+    Poll(Duration, u32),
+    #[doc(hidden)]
+    RequeueAfterAt(u32, Duration),
+    #[doc(hidden)]
+    SnoozeAt(u32, Duration),
+    #[doc(hidden)]
+    SuspendAt(u32, Duration),
+    /// Eight bits of priority, below those of the number.
+    #[doc(hidden)]
+    PollAt(u32, Duration),
 }
 
+/// So many times the first pause the longest may be.
+const TIMES_MAX: u32 = u32::MAX >> u8::BITS;
+
 impl Action {
+    /// Looks again after a pause: `min` at first, then twice as long each time, and never longer
+    /// than `max`. Counts as neither success nor failure.
+    ///
+    /// Use this to wait for something that sends no event. The pauses grow while nothing changes:
+    ///
+    /// - The pause is twice the one before if the run that ends began because that one had ended.
+    /// - Else it is `min`. So it is after an add or [`expedite`](crate::Session::expedite) that made
+    ///   the key ready before its pause had ended, after every other action, after a [suspension]
+    ///   and in another queue.
+    /// - An add of a key that is ready because its pause has ended changes nothing, as ever. An add
+    ///   during the run makes the key run again at once. That run did not begin because of a
+    ///   pause, so its own is `min`.
+    ///
+    /// In all else this is [`Snooze`](Self::Snooze) with that pause: it sets a deadline, and an
+    /// earlier one that is pending counts instead. A pause whose deadline does not count has not
+    /// begun. A [hold](crate::Policy) that lasts longer prolongs it.
+    ///
+    /// The longest pause is the longest multiple of `min` that is not above `max`, and at most
+    /// 2^24 - 1 times `min`. A `max` below `min` counts for both. With a `min` of zero the key runs
+    /// again at once, each time. Both may be [`Duration::MAX`]. A
+    /// [`Fixed`](crate::storage::Fixed) queue counts the pauses if its type has
+    /// [`WithSuspension`](crate::priority::WithSuspension). In any other fixed queue every pause is
+    /// `min`.
+    ///
+    /// [suspension]: crate::Session::suspend
+    ///
+    /// # Examples
+    ///
+    /// A volume is ready some time after it was made, and nobody tells when:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithSuspension;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Finished, Instant, Queue};
+    ///
+    /// let seconds = Duration::from_secs;
+    /// let poll = Action::poll(seconds(1), seconds(5));
+    /// let mut queue: Queue<&str, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let mut now = Instant::EPOCH;
+    /// let _ = queue.at(now).add("volume-4");
+    /// for pause in [1, 2, 4, 5, 5] {
+    ///     let work = queue.at(now).try_get().unwrap();
+    ///     let finished = queue.at(now).finish(work.ticket, poll);
+    ///     assert_eq!(finished, Finished::Delayed(seconds(pause)));
+    ///     now = now + seconds(pause);
+    /// }
+    ///
+    /// // Something changes.
+    /// let work = queue.at(now).try_get().unwrap();
+    /// queue.at(now).finish(work.ticket, poll);
+    /// let _ = queue.at(now).add("volume-4");
+    /// let work = queue.at(now).try_get().unwrap();
+    /// assert_eq!(queue.at(now).finish(work.ticket, poll), Finished::Delayed(seconds(1)));
+    /// ```
+    pub const fn poll(min: Duration, max: Duration) -> Self {
+        let (shortest, longest) = (nanos(min), nanos(max));
+        if longest < shortest {
+            return Self::Poll(max, 1);
+        }
+        let times = match longest.checked_div(shortest) {
+            Some(times) if times < TIMES_MAX as u64 => times as u32,
+            _ => TIMES_MAX,
+        };
+        Self::Poll(min, times)
+    }
+
+    /// Chooses the priority level of the next run that this action asks for, controller-runtime's
+    /// `Result.Priority`. Without it, that is the level of the present run.
+    ///
+    /// The level may be lower than that of the present run. It counts as the level of an add: if
+    /// the key already waits for a deadline, the higher level counts, and if it was suspended, the
+    /// highest for which it was added. A key that was added during its run runs at once, at the
+    /// level of that add. A level that the queue does not have counts as its highest, so in a
+    /// queue without [`Levels`](crate::priority::Levels) this changes nothing.
+    ///
+    /// `Success`, `GiveUp` and `Release` ask for no other run: they stay as they are. A second call
+    /// replaces the first.
+    ///
+    /// # Examples
+    ///
+    /// A user is waiting for the first run. Later ones can wait for others:
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Levels;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, AddOptions, Instant, Queue};
+    ///
+    /// let now = Instant::EPOCH;
+    /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
+    /// let _ = queue.at(now).add_with("node-7", urgent);
+    /// let work = queue.at(now).try_get().unwrap();
+    /// assert_eq!(work.priority, 1);
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// queue.at(now).finish(work.ticket, Action::RequeueAfter(hour).with_priority(0));
+    /// assert_eq!(queue.at(now + hour).try_get().unwrap().priority, 0);
+    /// ```
+    #[must_use]
+    pub const fn with_priority(self, priority: u8) -> Self {
+        let level = priority as u32;
+        match self.into_parts().0 {
+            Self::Retry => Self::RetryAt(level),
+            Self::RequeueAfter(delay) => Self::RequeueAfterAt(level, delay),
+            Self::Snooze(delay) => Self::SnoozeAt(level, delay),
+            Self::Suspend(timeout) => Self::SuspendAt(level, timeout),
+            Self::Poll(min, times) => Self::PollAt(at_most(times) << u8::BITS | level, min),
+            other => other,
+        }
+    }
+
+    /// Returns the action without a priority, and the priority that
+    /// [`with_priority`](Self::with_priority) gave it. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Action;
+    ///
+    /// assert_eq!(Action::Retry.with_priority(1).into_parts(), (Action::Retry, Some(1)));
+    /// assert_eq!(Action::Success.with_priority(1).into_parts(), (Action::Success, None));
+    /// ```
+    #[inline]
+    pub const fn into_parts(self) -> (Self, Option<u8>) {
+        match self {
+            Self::RetryAt(level) => (Self::Retry, Some(level as u8)),
+            Self::RequeueAfterAt(level, delay) => (Self::RequeueAfter(delay), Some(level as u8)),
+            Self::SnoozeAt(level, delay) => (Self::Snooze(delay), Some(level as u8)),
+            Self::SuspendAt(level, timeout) => (Self::Suspend(timeout), Some(level as u8)),
+            Self::PollAt(both, min) => (Self::Poll(min, both >> u8::BITS), Some(both as u8)),
+            other => (other, None),
+        }
+    }
+
     /// Returns whether the action itself needs the time, because the key runs again. Otherwise a
     /// runtime reads its clock only if [`Queue::needs_time`](crate::Queue::needs_time) returns
     /// true. O(1).
@@ -91,8 +255,56 @@ impl Action {
 
     #[inline]
     pub(crate) const fn forgets(self) -> bool {
-        matches!(self, Self::Success | Self::RequeueAfter(_) | Self::GiveUp)
+        matches!(self, Self::GiveUp) || self.succeeds()
     }
+
+    #[inline]
+    pub(crate) const fn succeeds(self) -> bool {
+        matches!(
+            self,
+            Self::Success | Self::RequeueAfter(_) | Self::RequeueAfterAt(..)
+        )
+    }
+
+    #[inline]
+    pub(crate) const fn is_retry(self) -> bool {
+        matches!(self, Self::Retry | Self::RetryAt(_))
+    }
+
+    #[inline]
+    pub(crate) const fn suspends(self) -> bool {
+        matches!(self, Self::Suspend(_) | Self::SuspendAt(..))
+    }
+
+    /// How many times the first pause the longest is, if the action polls.
+    #[inline]
+    pub(crate) const fn polls(self) -> Option<u32> {
+        match self {
+            Self::Poll(_, times) => Some(times),
+            Self::PollAt(both, _) => Some(both >> u8::BITS),
+            _ => None,
+        }
+    }
+
+    /// The time that the action names.
+    #[inline]
+    pub(crate) const fn time(self) -> Option<Duration> {
+        match self {
+            Self::RequeueAfter(time)
+            | Self::Snooze(time)
+            | Self::Suspend(time)
+            | Self::Poll(time, _)
+            | Self::RequeueAfterAt(_, time)
+            | Self::SnoozeAt(_, time)
+            | Self::SuspendAt(_, time)
+            | Self::PollAt(_, time) => Some(time),
+            _ => None,
+        }
+    }
+}
+
+const fn at_most(times: u32) -> u32 {
+    if times < TIMES_MAX { times } else { TIMES_MAX }
 }
 
 /// What a reconciler returns: `()`, an [`Action`], or a `Result` of either.
@@ -218,5 +430,38 @@ impl RunContext {
             deadline: None,
             timed_out: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tasks keep the action of a run that has ended, and boards have little room.
+    #[test]
+    fn neither_a_priority_nor_a_longest_pause_takes_room() {
+        #[expect(dead_code)]
+        enum Plain {
+            Success,
+            Retry,
+            RequeueAfter(Duration),
+            Snooze(Duration),
+        }
+        assert_eq!(size_of::<Action>(), size_of::<Plain>());
+    }
+
+    #[test]
+    fn the_longest_pause_is_a_multiple_of_the_first() {
+        let seconds = Duration::from_secs;
+        let poll = |min, max| Action::poll(seconds(min), seconds(max));
+        assert_eq!(poll(1, 60), Action::Poll(seconds(1), 60));
+        assert_eq!(poll(7, 60), Action::Poll(seconds(7), 8));
+        assert_eq!(poll(7, 6), Action::Poll(seconds(6), 1));
+        assert_eq!(poll(0, 6), Action::Poll(seconds(0), TIMES_MAX));
+        let never = Action::poll(seconds(1), Duration::MAX);
+        assert_eq!(never, Action::Poll(seconds(1), TIMES_MAX));
+        assert_eq!(never.with_priority(255).into_parts(), (never, Some(255)));
+        let more = Action::Poll(seconds(1), u32::MAX);
+        assert_eq!(more.with_priority(0).into_parts(), (never, Some(0)));
     }
 }

@@ -265,6 +265,28 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Snooze(delay))
     }
 
+    /// Ends the run: the key runs again after a pause, `min` at first and then twice as long each
+    /// time, up to `max`. Its failures stay as they are. O(log n).
+    ///
+    /// [`Action::poll`] says when the pauses start again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("shared/example.txt")]
+    /// use core::time::Duration;
+    ///
+    /// let _ = queue.add("volume-4");
+    /// // Nothing tells when it is attached.
+    /// let (min, max) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// assert_eq!(queue.try_get().unwrap().poll(min, max), Finished::Delayed(min));
+    /// ```
+    #[doc(alias = "AddAfter")]
+    #[doc(alias = "Done")]
+    pub fn poll(self, min: Duration, max: Duration) -> Finished {
+        self.finish(Action::poll(min, max))
+    }
+
     /// Ends the run: the key waits for an event, and runs again when it is resumed, but after
     /// `timeout` at the latest. Its failures stay as they are. O(log n).
     ///

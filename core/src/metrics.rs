@@ -19,7 +19,7 @@ pub(crate) mod times;
 pub use named::{DURATION_BUCKETS, NamedMetrics};
 pub use times::Times;
 
-/// Receives the metrics of one queue: client-go's seven, under its names, and four more.
+/// Receives the metrics of one queue: client-go's seven, under its names, and six more.
 ///
 /// The methods are called while the queue is locked, after the state has changed: they MUST be
 /// quick, MUST NOT touch the queue and MUST NOT panic. By default each does nothing.
@@ -79,6 +79,33 @@ pub trait Metrics {
     /// Receives how long a run took that has ended.
     fn work_duration(&mut self, duration: Duration) {
         let _ = duration;
+    }
+
+    /// Receives how long a key took to succeed: from its first add to the end of a run with
+    /// [`Success`](crate::Action::Success) or [`RequeueAfter`](crate::Action::RequeueAfter).
+    ///
+    /// The time begins when the key becomes ready, so the delay of the first add does not count. It
+    /// goes on through failed runs, backoff, [`Snooze`](crate::Action::Snooze),
+    /// [`poll`](crate::Action::poll) and suspensions, and while the key is ready, delayed or active
+    /// for whatever reason. An add during the run that succeeds begins the next time.
+    ///
+    /// A key whose failures are forgotten without a success
+    /// ([`GiveUp`](crate::Action::GiveUp)), for which nothing asks any more (its run ended with
+    /// [`Release`](crate::Action::Release), it was cancelled), or that leaves the queue is not
+    /// reported: its next add is a first one. [`forget`](crate::Session::forget) changes nothing.
+    /// A key that was first added before the queue had its metrics is not reported for its first
+    /// success. Called only if [`Times`] are kept.
+    fn time_to_success(&mut self, time: Duration) {
+        let _ = time;
+    }
+
+    /// Receives, with each [`time_to_success`](Self::time_to_success), which attempt succeeded:
+    /// one more than the key's [failures](crate::Session::failures), as in
+    /// [`RunContext::attempt`](crate::RunContext). Runs that end with
+    /// [`Snooze`](crate::Action::Snooze), [`poll`](crate::Action::poll) or
+    /// [`Suspend`](crate::Action::Suspend) are no attempts.
+    fn attempts_at_success(&mut self, attempts: u32) {
+        let _ = attempts;
     }
 
     /// Receives how long all active keys together have been running: a gauge, set by
@@ -165,11 +192,27 @@ pub trait Metrics {
         Self::Timestamps::waited(kept, now)
     }
 
-    /// Notes that the run of the key in a slot has ended. Returns when it began.
+    /// Notes that the run of the key in a slot has ended. Returns when it began, and when the key
+    /// was first added.
     #[doc(hidden)]
     #[inline]
-    fn ended(&mut self, kept: &<Self::Timestamps as Timestamps>::Kept, slot: usize) -> Instant {
-        self.started(kept, slot)
+    fn ended(
+        &mut self,
+        kept: &mut <Self::Timestamps as Timestamps>::Kept,
+        slot: usize,
+        forgets: bool,
+        was_dirty: bool,
+    ) -> (Instant, Instant) {
+        let _ = slot;
+        Self::Timestamps::ended(kept, forgets, was_dirty)
+    }
+
+    /// Notes that nothing asks for a run of the key in a slot.
+    #[doc(hidden)]
+    #[inline]
+    fn rest(&mut self, kept: &mut <Self::Timestamps as Timestamps>::Kept, slot: usize) {
+        let _ = slot;
+        Self::Timestamps::rest(kept);
     }
 
     /// The runs that have not ended: by default those that the queue keeps. `None` if no times are

@@ -359,8 +359,8 @@ impl Default for Kept {
     }
 }
 
-/// What is kept of a key that is suspended, will be, or was. It outlives the key's slot only if it
-/// says nothing.
+/// What is kept of a key that is suspended, will be, or was, or that polls. It outlives the key's
+/// slot only if it says nothing.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspension {
@@ -368,12 +368,16 @@ pub struct Suspension {
     /// has the end of the suspension. Of an active key: until when it will be suspended.
     pub(crate) at: Instant,
     flags: u8,
+    /// How many pauses of [`Action::poll`](crate::Action::poll) there were in a row. Of an idle
+    /// key, the last is the one that it waits for. Of any other, the run began because of it.
+    pub(crate) pauses: u8,
 }
 
 impl Suspension {
     pub(crate) const NONE: Self = Self {
         at: Instant::NEVER,
         flags: 0,
+        pauses: 0,
     };
     /// The key is suspended: it is neither ready nor active.
     pub(crate) const SUSPENDED: u8 = 1;
@@ -393,7 +397,11 @@ impl Suspension {
     pub(crate) const TIMED_OUT: u8 = 1 << 7;
 
     pub(crate) const fn new(flags: u8, at: Instant) -> Self {
-        Self { at, flags }
+        Self {
+            at,
+            flags,
+            pauses: 0,
+        }
     }
 
     #[inline]

@@ -293,9 +293,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     fn end_run<const HOLDS: bool>(
         &mut self,
         ticket: Ticket,
-        forgets: bool,
+        ends: Ends,
         now: Instant,
     ) -> Option<bool> {
+        let Ends { forgets, succeeds } = ends;
         let id = ticket.id;
         let plan = if HOLDS {
             self.planned_suspension(id)
@@ -306,14 +307,19 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             .slots
             .slot_mut(id)
             .filter(|slot| slot.is_run_by(&ticket))?;
+        let mut failures = 0;
+        if succeeds && self.metrics.needs_time() {
+            failures = self.limiter.failures(&slot.meta.record);
+        }
         if forgets {
             slot.meta.record = L::Record::default();
         }
         let is_held = HOLDS && self.policy.end_run(&mut slot.meta.kept, id, forgets, now);
-        let started = self.metrics.ended(&slot.meta.timestamps, id.index());
+        let was_dirty = slot.phase.is_queued();
+        let kept = &mut slot.meta.timestamps;
+        let (started, first_added) = self.metrics.ended(kept, id.index(), forgets, was_dirty);
         self.running.end(&mut self.lists, id, started);
         let duration = now.saturating_since(started);
-        let was_dirty = slot.phase.is_queued();
         let again = was_dirty && !is_held && plan.is_none();
         let is_kept = is_held || has_failed::<L>(&slot.meta.record);
         slot.phase = if again { Phase::Ready } else { Phase::Idle };
@@ -342,6 +348,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.release_if_unused(id, is_kept);
         }
         self.metrics.work_duration(duration);
+        if succeeds && !first_added.is_never() {
+            let time = now.saturating_since(first_added);
+            self.metrics.time_to_success(time);
+            self.metrics.attempts_at_success(failures.saturating_add(1));
+        }
         if HOLDS {
             self.drop_passed_holds(now);
         }
@@ -442,6 +453,13 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             timed_out,
         })
     }
+}
+
+/// What the end of a run means for the failures of its key.
+#[derive(Clone, Copy)]
+struct Ends {
+    forgets: bool,
+    succeeds: bool,
 }
 
 /// Whether a record says that its key has failed.

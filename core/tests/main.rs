@@ -30,6 +30,8 @@ mod holds;
 mod hooks;
 mod keys;
 #[cfg(feature = "alloc")]
+mod polling;
+#[cfg(feature = "alloc")]
 mod priority;
 #[cfg(feature = "alloc")]
 mod protocol;

@@ -60,6 +60,14 @@ impl Metrics for Journal {
         self.note("work_duration", duration.as_nanos());
     }
 
+    fn time_to_success(&mut self, time: Duration) {
+        self.note("time_to_success", time.as_nanos());
+    }
+
+    fn attempts_at_success(&mut self, attempts: u32) {
+        self.note("attempts_at_success", u128::from(attempts));
+    }
+
     fn unfinished_work(&mut self, sum: Duration) {
         self.note("unfinished_work", sum.as_nanos());
     }
@@ -148,6 +156,8 @@ fn a_reporter_reports_what_its_metrics_would_receive() {
         "coalesced",
         "delayed",
         "longest_running",
+        "time_to_success",
+        "attempts_at_success",
     ] {
         assert!(expected.iter().any(|report| report.0 == what), "{what}");
     }
@@ -178,4 +188,96 @@ fn without_metrics_no_time_is_kept() {
     assert_eq!(script(queue(Reporter::default())), [Duration::ZERO; 7]);
     let shown = [Reporter::NONE, Reporter::new(Journal::default())];
     assert_eq!(format!("{shown:?}"), r#"[Reporter("off"), Reporter("on")]"#);
+}
+
+/// A key that was added at 10 and has been handed out at 15.
+fn first_run<M: Metrics>(queue: &mut Keys<M>) -> Work<u8> {
+    let _ = queue.at(at(10)).add(1);
+    get(queue, 15)
+}
+
+#[test]
+fn a_success_is_timed_from_the_first_add_of_its_key() {
+    let later = Duration::from_nanos(5);
+    let actions = [
+        (Action::Retry, 2),
+        (Action::Snooze(later), 1),
+        (Action::poll(later, later), 1),
+        (Action::Suspend(later), 1),
+    ];
+    for (action, attempts) in actions {
+        let journal = Journal::default();
+        let mut queue = queue(Reporter::new(journal.clone()));
+        let work = first_run(&mut queue);
+        queue.at(at(20)).finish(work.ticket, action);
+        let _ = queue.at(at(30)).add(1);
+        let work = get(&mut queue, 2_000_000);
+        journal.take();
+        queue.at(at(2_000_010)).finish(work.ticket, Action::Success);
+        let reports = journal.take();
+        let of = |what| reports.iter().find(|report| report.0 == what);
+        let time = of("time_to_success").map(|report| report.1);
+        assert_eq!(time, Some(2_000_000), "{action:?}");
+        let counted = of("attempts_at_success").map(|report| report.1);
+        assert_eq!(counted, Some(attempts), "{action:?}");
+        queue.assert_valid();
+    }
+}
+
+#[test]
+fn the_first_add_after_an_end_begins_the_next_time() {
+    type End = (&'static str, fn(&mut Keys<Reporter>, Work<u8>));
+    let ends: [End; 5] = [
+        ("a success", |queue, work| {
+            queue.at(at(20)).finish(work.ticket, Action::Success);
+        }),
+        ("given up", |queue, work| {
+            queue.at(at(20)).finish(work.ticket, Action::GiveUp);
+        }),
+        ("nothing asks for it", |queue, work| {
+            let _ = queue.at(at(20)).add_rate_limited(1);
+            let _ = queue.at(at(20)).cancel_delay(&1);
+            queue.at(at(20)).finish(work.ticket, Action::Release);
+            assert_eq!(queue.failures(&1), 1, "it keeps its slot");
+        }),
+        ("cancelled", |queue, work| {
+            queue.at(at(20)).finish(work.ticket, Action::Retry);
+            let _ = queue.at(at(20)).cancel(&1);
+        }),
+        ("its slot is used again", |queue, work| {
+            queue.at(at(20)).finish(work.ticket, Action::Retry);
+            let _ = queue.at(at(20)).cancel(&1);
+            let _ = queue.at(at(20)).forget(&1);
+            let _ = queue.at(at(20)).add_after(1, Duration::from_nanos(80));
+        }),
+    ];
+    for (what, end) in ends {
+        let journal = Journal::default();
+        let mut queue = queue(Reporter::new(journal.clone()));
+        let work = first_run(&mut queue);
+        end(&mut queue, work);
+        let _ = queue.at(at(100)).add(1);
+        let work = get(&mut queue, 105);
+        journal.take();
+        queue.at(at(107)).finish(work.ticket, Action::Success);
+        assert_eq!(journal.of("time_to_success"), [7], "{what}");
+    }
+}
+
+#[test]
+fn an_add_during_the_run_that_succeeds_is_the_next_first_one() {
+    let journal = Journal::default();
+    let mut queue = queue(Reporter::new(journal.clone()));
+    let work = first_run(&mut queue);
+    let _ = queue.at(at(17)).add(1);
+    let again = Action::RequeueAfter(Duration::from_nanos(30));
+    queue.at(at(20)).finish(work.ticket, again);
+    assert_eq!(journal.of("time_to_success"), [10]);
+    let work = get(&mut queue, 25);
+    queue.at(at(27)).finish(work.ticket, Action::Success);
+    assert_eq!(journal.of("time_to_success"), [10], "since 17");
+    // The deadline of the first success.
+    let work = get(&mut queue, 60);
+    queue.at(at(61)).finish(work.ticket, Action::Success);
+    assert_eq!(journal.of("time_to_success"), [11], "since 50");
 }

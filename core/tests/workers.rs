@@ -60,10 +60,32 @@ fn a_run_that_did_not_fail_ends_with_its_action_and_calls_no_hook() {
         Action::Success,
         Action::RequeueAfter(MINUTE),
         Action::Snooze(MINUTE),
+        Action::Snooze(MINUTE).with_priority(1),
+        Action::poll(MINUTE, MINUTE),
         Action::Release,
     ] {
         assert_eq!(run(&workers, 9, Ok(action)), action);
     }
+}
+
+#[test]
+fn a_retry_keeps_its_priority_and_observers_see_plain_actions() {
+    let log = Mutex::new(Vec::new());
+    let workers = Workers::new(1)
+        .max_retries(1)
+        .on_event(|_: &u8, event| match event {
+            RunEvent::Finished { action, .. } => log.lock().unwrap().push(*action),
+            RunEvent::Failed { failure, .. } => assert!(matches!(failure, Failure::Retry)),
+            _ => {}
+        });
+    let retry = Action::Retry.with_priority(1);
+    assert_eq!(run(&workers, 0, Ok(retry)), retry);
+    assert_eq!(run(&workers, 1, Ok(retry)), Action::GiveUp);
+    assert_eq!(
+        run(&workers, 0, Ok(Action::Snooze(MINUTE).with_priority(1))),
+        Action::Snooze(MINUTE).with_priority(1)
+    );
+    assert_eq!(*log.lock().unwrap(), [Action::Snooze(MINUTE)]);
 }
 
 #[test]

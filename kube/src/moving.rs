@@ -108,12 +108,14 @@ where
         Box::pin(async move {
             run.await.into_action().or_else(|error| {
                 tracing::warn!(target: "requeue", ?error, "reconcile failed");
-                Ok(match error_policy(object, &error, data) {
+                let (action, priority) = error_policy(object, &error, data).into_parts();
+                let action = match action {
                     // A failure must not forget failures.
                     Action::RequeueAfter(after) => Action::Snooze(after),
                     Action::Success => Action::Release,
                     action => action,
-                })
+                };
+                Ok(priority.map_or(action, |priority| action.with_priority(priority)))
             })
         })
     }

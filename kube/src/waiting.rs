@@ -191,7 +191,8 @@ where
     /// Ends a run. `action` is how it ends, `None` if it has failed. Returns how it ends in truth.
     fn end(&self, key: &ObjectRef<K>, action: Option<Action>) -> Option<Action> {
         let now = Instant::now();
-        let asked = match action {
+        let (plain, priority) = action.map(Action::into_parts).unzip();
+        let asked = match plain {
             Some(Action::Suspend(timeout)) => Some(later(now, timeout)),
             _ => None,
         };
@@ -230,7 +231,9 @@ where
         }
         let left = until.saturating_duration_since(now);
         if asked.is_some() {
-            return Some(Action::Suspend(left));
+            let suspend = Action::Suspend(left);
+            let priority = priority.flatten();
+            return Some(priority.map_or(suspend, |priority| suspend.with_priority(priority)));
         }
         self.queue.suspend(key, left);
         action

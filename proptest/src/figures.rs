@@ -11,7 +11,8 @@ mod shared;
 #[cfg(any(feature = "std", feature = "tokio"))]
 pub(crate) use shared::SharedFigures;
 
-/// client-go's seven figures, with every observation of the two histograms in order.
+/// client-go's seven figures and those of successes, with every observation of the histograms in
+/// order.
 ///
 /// # Examples
 ///
@@ -39,6 +40,10 @@ pub struct Figures {
     pub latencies: Vec<Duration>,
     /// How long each run lasted.
     pub work_durations: Vec<Duration>,
+    /// How long each success took, from the first add of its key.
+    pub times_to_success: Vec<Duration>,
+    /// Which attempt each of them was, from 1.
+    pub attempts_at_success: Vec<u32>,
     /// How long all active keys had been so, when that was last reported.
     pub unfinished: Duration,
     /// How long the longest run had lasted, when that was last reported.
@@ -75,6 +80,14 @@ impl Metrics for Figures {
 
     fn work_duration(&mut self, duration: Duration) {
         self.work_durations.push(duration);
+    }
+
+    fn time_to_success(&mut self, time: Duration) {
+        self.times_to_success.push(time);
+    }
+
+    fn attempts_at_success(&mut self, attempts: u32) {
+        self.attempts_at_success.push(attempts);
     }
 
     fn unfinished_work(&mut self, sum: Duration) {

@@ -14,6 +14,7 @@ mod flushes;
 mod groups;
 mod holds;
 mod pace;
+mod poll;
 mod priorities;
 mod records;
 mod subject;
@@ -93,6 +94,9 @@ pub struct Model {
     resumed: Vec<Key>,
     /// Keys whose suspension was ended by its timeout, until the end of their next run.
     timed_out: Vec<Key>,
+    /// Keys that are ready or active because a pause of theirs has ended, and how many pauses there
+    /// were in a row.
+    began_by_pause: Vec<(Key, u8)>,
     /// Keys can be suspended.
     may_suspend: bool,
     /// One was, or was resumed.
@@ -116,6 +120,8 @@ pub struct Model {
     figures: Figures,
     /// When each dirty key was added.
     added: Vec<(Key, Instant)>,
+    /// When each key was first added since it succeeded, was given up or had no work.
+    first_added: Vec<(Key, Instant)>,
     /// When work on each key began.
     started: Vec<(Key, Instant)>,
     /// The queue knows these times.
@@ -142,6 +148,8 @@ struct Waiting {
     level: u8,
     /// The limiter has asked for it.
     backs_off: bool,
+    /// It is the end of a pause, and how many of them there were in a row; none if zero.
+    pauses: u8,
 }
 
 impl Model {
@@ -171,6 +179,7 @@ impl Model {
             suspensions: Vec::new(),
             resumed: Vec::new(),
             timed_out: Vec::new(),
+            began_by_pause: Vec::new(),
             may_suspend: true,
             has_suspended: false,
             records: Vec::new(),
@@ -184,6 +193,7 @@ impl Model {
             entries: 0,
             figures: Figures::default(),
             added: Vec::new(),
+            first_added: Vec::new(),
             started: Vec::new(),
             keeps_times: true,
             has_duplicates: false,
@@ -303,6 +313,12 @@ impl Model {
         if !self.added.iter().any(|(added, _)| *added == key) {
             self.added.push((key, at));
         }
+        if !self.first_added.iter().any(|(added, _)| *added == key) {
+            self.first_added.push((key, at));
+        }
+        if !self.processing.contains(&key) {
+            self.end_pause(key);
+        }
         self.count(key);
         self.dirty.push(key);
         if self.processing.contains(&key) {
@@ -338,6 +354,7 @@ impl Model {
             key,
             level,
             backs_off: false,
+            pauses: 0,
         };
         let known = self.waiting.iter_mut().find(|known| known.key == key);
         let added = match known {
@@ -420,6 +437,9 @@ impl Model {
         }
         self.stop_waiting(entry.key);
         self.mark(entry.key, entry.due, entry.level);
+        if entry.pauses > 0 {
+            self.began_by_pause.push((entry.key, entry.pauses));
+        }
     }
 
     /// Every operation begins with this: requeue has no loop that would do it.

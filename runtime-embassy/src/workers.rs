@@ -36,13 +36,15 @@ where
     /// | `Err(_)`, `Action::Retry` | runs again when its rate limiter says so |
     /// | `Action::GiveUp` | is idle until it is added; its failures are forgotten |
     /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::poll(min, max)` | runs again after a pause that grows; its failures stay |
     /// | `Action::Suspend(d)` | runs again when it is resumed, or after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run is **ready at once** when the run ends, behind the keys
     /// that are ready already, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
-    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
+    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead. The next run has
+    /// the priority of this one, or that of [`with_priority`](Action::with_priority).
     ///
     /// Two runs of one key never overlap, whichever tasks do them. Other tasks run between two
     /// keys. Failures are logged, if the feature `log` is on; [`run_with`](Self::run_with) reports
@@ -160,10 +162,17 @@ where
             context.deadline = limits.timeout.limit().map(|limit| self.now() + limit);
             let run = reconcile(&guard, context);
             let bounded = limits.timeout.bound(self.clock(), context.deadline, run);
+            // An error is retried at the priority of its run.
+            let mut retry = Action::Retry;
             let result = match bounded.await.map(A::into_action) {
-                Some(Ok(Action::Retry)) => Err(Failure::Retry),
-                Some(Ok(Action::GiveUp)) => Err(Failure::GiveUp),
-                Some(Ok(action)) => Ok(action),
+                Some(Ok(action)) => match action.into_parts().0 {
+                    Action::Retry => {
+                        retry = action;
+                        Err(Failure::Retry)
+                    }
+                    Action::GiveUp => Err(Failure::GiveUp),
+                    _ => Ok(action),
+                },
                 Some(Err(error)) => Err(Failure::Error(error)),
                 None => Err(Failure::TimedOut(
                     limits.timeout.limit().unwrap_or_default(),
@@ -175,7 +184,7 @@ where
                 let is_allowed = limits.allow(guard.failures());
                 if is_allowed && !matches!(failure, Failure::GiveUp) {
                     logging::run_failed(attempt);
-                    return Action::Retry;
+                    return retry;
                 }
                 logging::gave_up(attempt);
                 on_give_up(&guard, failure);

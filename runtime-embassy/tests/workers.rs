@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use requeue_embassy::Instant;
 use requeue_embassy::limiter::Exponential;
-use requeue_embassy::priority::Plain;
+use requeue_embassy::priority::{Levels, Plain};
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{
     Action, Failure, ManualClock, Queue, RunContext, RunLimits, WaitError, WorkQueue,
@@ -220,6 +220,25 @@ fn a_retry_that_is_allowed_waits_for_its_backoff_and_one_that_is_put_off_counts_
     let after = |seconds| Some(Instant::EPOCH + seconds * SECOND);
     assert_eq!([due(1), due(2), due(3)], [after(1), after(5), None]);
     assert_eq!([1, 2, 3].map(|key| queue.failures(&key)), [1, 0, 0]);
+}
+
+#[test]
+fn a_worker_runs_keys_again_at_the_priority_of_their_actions() {
+    let clock = Clock::new();
+    let limiter = Exponential::new(SECOND, 60 * SECOND);
+    let queue: WorkQueue<NoopRawMutex, u32, 8, Levels<2>, _, 3, ((), u8, &Clock)> =
+        WorkQueue::from_queue(Queue::new(limiter), &clock);
+    queue.add_many([1, 2, 3], |_| unreachable!());
+    let mut worker = by_hand(queue.run(async |key| match key {
+        1 => Action::Retry.with_priority(1),
+        2 => Action::Snooze(SECOND).with_priority(1),
+        _ => Action::poll(SECOND, SECOND),
+    }));
+    for _ in 0..4 {
+        assert!(worker.is_pending());
+    }
+    let level = |key| queue.state(&key).map(|state| state.priority);
+    assert_eq!([1, 2, 3].map(level), [Some(1), Some(1), Some(0)]);
 }
 
 #[test]

@@ -33,13 +33,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// | `Action::GiveUp` | is given up |
     /// | `Err(_)` that [`give_up_if`](Workers::give_up_if) says is the last | is given up |
     /// | `Action::Snooze(d)` | runs again after `d`; its failures stay |
+    /// | `Action::poll(min, max)` | runs again after a pause that grows; its failures stay |
     /// | `Action::Suspend(d)` | runs again when it is resumed, or after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
     /// A key that was added during its run is **ready at once** when the run ends, behind the keys
     /// that are ready already, whatever `reconcile` returned:
     /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
-    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead.
+    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead. The next run has
+    /// the priority of this one, or that of [`with_priority`](crate::Action::with_priority).
     ///
     /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
     /// without that hook they are logged, if the feature `tracing` is on, with the key if

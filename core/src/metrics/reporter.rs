@@ -17,7 +17,7 @@ use crate::segments::Segments;
 /// Metrics of any type, or none, so that a queue has the same type with and without them.
 ///
 /// Without metrics nothing is kept and no clock is read, and each report costs one comparison. With
-/// metrics the times of the keys are kept in a table next to the queue, 24 bytes per key.
+/// metrics the times of the keys are kept in a table next to the queue, 32 bytes per key.
 ///
 /// # Examples
 ///
@@ -97,18 +97,22 @@ impl Reporting {
 
     fn begin(&mut self, slot: usize, at: Instant) {
         // The last run of this slot may have ended while other metrics were in place.
-        let _ = self.end(slot);
+        let times = self.times.get(slot);
+        let started = times.map_or(Instant::NEVER, KeyTimes::started);
+        self.running
+            .remove(&mut self.links, SlotId::from_index(slot), started);
         self.stamp(slot, |times| times.stamp_started(at));
         let id = SlotId::from_index(slot);
         self.running.add(&mut self.links, id, at);
     }
 
-    fn end(&mut self, slot: usize) -> Instant {
-        let times = self.times.get(slot);
-        let started = times.map_or(Instant::NEVER, KeyTimes::started);
+    fn end(&mut self, slot: usize, forgets: bool, was_dirty: bool) -> (Instant, Instant) {
+        let times = self.times.get_mut(slot);
+        let ended = times.map(|times| times.ended(forgets, was_dirty));
+        let (started, first_added) = ended.unwrap_or((Instant::NEVER, Instant::NEVER));
         let id = SlotId::from_index(slot);
         self.running.remove(&mut self.links, id, started);
-        started
+        (started, first_added)
     }
 }
 
@@ -138,6 +142,16 @@ impl Metrics for Reporter {
     #[inline]
     fn work_duration(&mut self, duration: Duration) {
         self.report(|to| to.work_duration(duration));
+    }
+
+    #[inline]
+    fn time_to_success(&mut self, time: Duration) {
+        self.report(|to| to.time_to_success(time));
+    }
+
+    #[inline]
+    fn attempts_at_success(&mut self, attempts: u32) {
+        self.report(|to| to.attempts_at_success(attempts));
     }
 
     #[inline]
@@ -194,9 +208,26 @@ impl Metrics for Reporter {
     }
 
     #[inline]
-    fn ended(&mut self, (): &(), slot: usize) -> Instant {
-        let reporting = self.0.as_mut();
-        reporting.map_or(Instant::NEVER, |reporting| reporting.end(slot))
+    fn ended(
+        &mut self,
+        (): &mut (),
+        slot: usize,
+        forgets: bool,
+        was_dirty: bool,
+    ) -> (Instant, Instant) {
+        match &mut self.0 {
+            Some(reporting) => reporting.end(slot, forgets, was_dirty),
+            None => (Instant::NEVER, Instant::NEVER),
+        }
+    }
+
+    #[inline]
+    fn rest(&mut self, (): &mut (), slot: usize) {
+        if let Some(reporting) = &mut self.0
+            && let Some(times) = reporting.times.get_mut(slot)
+        {
+            times.rest();
+        }
     }
 
     #[inline]

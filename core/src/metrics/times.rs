@@ -7,14 +7,15 @@ use super::Metrics;
 use super::running::{KeepRunning, Running};
 use crate::Instant;
 
-/// Keeps for each key when it was added and when its run began.
+/// Keeps for each key when it was added, for the first time and since its last run, and when its run
+/// began.
 ///
 /// As [`Metrics::Timestamps`] it is the choice of metrics that need times. As metrics of its own it
 /// reports nothing, but a [`Guard`](crate::Guard::waited) knows how long its key has waited.
 ///
 /// # Cost
 ///
-/// 16 bytes per key, and 8 more in `Growable` storage for its place among the active keys, which
+/// 24 bytes per key, and 8 more in `Growable` storage for its place among the active keys, which
 /// takes no room in [`Fixed`](crate::storage::Fixed) storage.
 ///
 /// # Examples
@@ -93,6 +94,12 @@ pub trait Timestamps: sealed::Sealed {
     fn stamp_started(kept: &mut Self::Kept, at: Instant);
     #[doc(hidden)]
     fn started(kept: &Self::Kept) -> Instant;
+    /// Notes that a run has ended. Returns when it began, and when the key was first added.
+    #[doc(hidden)]
+    fn ended(kept: &mut Self::Kept, forgets: bool, was_dirty: bool) -> (Instant, Instant);
+    /// Notes that nothing asks for a run of the key.
+    #[doc(hidden)]
+    fn rest(kept: &mut Self::Kept);
 }
 
 impl Timestamps for () {
@@ -113,14 +120,33 @@ impl Timestamps for () {
     fn started((): &()) -> Instant {
         Instant::NEVER
     }
+
+    fn ended((): &mut (), _: bool, _: bool) -> (Instant, Instant) {
+        (Instant::NEVER, Instant::NEVER)
+    }
+
+    fn rest((): &mut ()) {}
 }
 
 /// When a key was added, and when its run began.
 #[doc(hidden)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct KeyTimes {
+    /// For the first time since it succeeded, was given up, or had nothing to do. Never if it was
+    /// not added since.
+    first_added: Instant,
     added: Instant,
     started: Instant,
+}
+
+impl Default for KeyTimes {
+    fn default() -> Self {
+        Self {
+            first_added: Instant::NEVER,
+            added: Instant::EPOCH,
+            started: Instant::EPOCH,
+        }
+    }
 }
 
 impl KeyTimes {
@@ -130,6 +156,9 @@ impl KeyTimes {
 
     pub(crate) fn stamp_added(&mut self, at: Instant) {
         self.added = at;
+        if self.first_added.is_never() {
+            self.first_added = at;
+        }
     }
 
     pub(crate) fn stamp_started(&mut self, at: Instant) {
@@ -138,6 +167,22 @@ impl KeyTimes {
 
     pub(crate) fn started(&self) -> Instant {
         self.started
+    }
+
+    pub(crate) fn ended(&mut self, forgets: bool, was_dirty: bool) -> (Instant, Instant) {
+        let first_added = self.first_added;
+        if forgets {
+            self.first_added = if was_dirty {
+                self.added
+            } else {
+                Instant::NEVER
+            };
+        }
+        (self.started, first_added)
+    }
+
+    pub(crate) fn rest(&mut self) {
+        self.first_added = Instant::NEVER;
     }
 }
 
@@ -160,6 +205,14 @@ impl Timestamps for Times {
 
     fn started(kept: &KeyTimes) -> Instant {
         kept.started()
+    }
+
+    fn ended(kept: &mut KeyTimes, forgets: bool, was_dirty: bool) -> (Instant, Instant) {
+        kept.ended(forgets, was_dirty)
+    }
+
+    fn rest(kept: &mut KeyTimes) {
+        kept.rest();
     }
 }
 

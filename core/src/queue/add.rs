@@ -475,6 +475,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 Added::Delayed
             }
             DelayChange::Sooner => {
+                self.end_pause(id);
                 let _ = self.raise_delayed(id, level);
                 Added::Sooner
             }
@@ -581,6 +582,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.metrics.coalesced();
             return raised;
         }
+        self.end_pause(id);
         self.move_deadline(id, asked);
         if asked < pending {
             Added::Sooner

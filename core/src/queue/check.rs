@@ -97,6 +97,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let of_run = Suspension::PENDING | Suspension::ASKS | Suspension::RESUMED;
         let is_active = phase.is_active() || !suspension.has(of_run);
         assert!(is_active, "Q9: only a run will be suspended");
+        let may_pause = !is_suspended && (phase != Phase::Idle || at_rest);
+        assert!(
+            may_pause || suspension.pauses == 0,
+            "Q9: a pause is a deadline"
+        );
     }
 
     fn assert_ready_list(&self, ready: usize) {

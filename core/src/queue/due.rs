@@ -100,7 +100,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return self.end_suspension(id, due, true);
         }
         let level = self.levels(id).delayed;
+        let pauses = self.pauses(id);
         let _ = self.mark(id, due, level);
+        if pauses > 0 {
+            // It has ended by itself.
+            self.set_pauses(id, pauses);
+        }
         self.metrics.delayed(self.delays.len());
     }
 

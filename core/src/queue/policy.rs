@@ -179,8 +179,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return Some(self.add_suspended(id, level));
         }
         let held = self.held_until(id);
-        let is_held = held.is_after(at) && self.is_idle_slot(id);
-        is_held.then(|| self.delay_until(id, held, level))
+        if held.is_after(at) && self.is_idle_slot(id) {
+            return Some(self.delay_until(id, held, level));
+        }
+        self.end_pause(id);
+        None
     }
 
     /// Forgets the failures of a key, and with them its hold.
@@ -225,10 +228,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     pub(super) fn end_held_run(
         &mut self,
         ticket: Ticket,
-        forgets: bool,
+        ends: Ends,
         now: Instant,
     ) -> Option<bool> {
-        self.end_run::<true>(ticket, forgets, now)
+        self.end_run::<true>(ticket, ends, now)
     }
 
     /// Lets a key obey a hold that its failure may have begun: it is ready no longer, and no
@@ -251,6 +254,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let slot = self.slots.slot(id);
         if slot.is_some_and(|slot| slot.phase == Phase::Ready) {
             let level = self.leave_ready(id);
+            self.end_pause(id);
             let _ = self.delay_until(id, held, level);
             let _ = self.put_off(id, held);
             return Some(Added::Delayed);

@@ -472,29 +472,44 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     #[inline(always)]
     fn finish(&mut self, ticket: Ticket, action: Action, now: Instant) -> Finished {
+        let ends = Ends {
+            forgets: action.forgets(),
+            succeeds: action.succeeds(),
+        };
         let mut holds = self.holds();
         let id = ticket.id;
-        let (mut delay, mut was_dirty) = (None, false);
+        let (mut delay, mut was_dirty, mut pauses) = (None, false, 0);
         if holds || action.needs_time() {
             if !self.is_run_by(&ticket) {
                 return Finished::Stale;
             }
             let _ = self.make_due_ready(id, now);
             if holds && action.forgets() {
-                // Before the next run is scheduled, because a hold is forgotten too.
-                self.forget(id);
+                // Before the next run is scheduled.
+                self.end_hold(id);
+            }
+            if P::LEVELS > 1
+                && let (_, Some(level)) = action.into_parts()
+            {
+                self.set_running(id, level);
+            }
+            if S::Policy::<P>::SUSPENDS && action.polls().is_some() {
+                pauses = self.begin_polling(id);
             }
             delay = self.apply(id, action, now);
-            // The action may be the first to suspend a key.
+            // The action may be the first to suspend a key, or to poll for one.
             holds = self.holds();
             was_dirty = holds && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
             let _ = self.make_some_ready(id, now);
         }
         let again = if holds {
-            let Some(again) = self.end_held_run(ticket, action.forgets(), now) else {
+            let Some(again) = self.end_held_run(ticket, ends, now) else {
                 return Finished::Stale;
             };
+            if let (Some(_), Some(delay), false) = (action.polls(), delay, was_dirty) {
+                self.begin_pause(id, pauses, now + delay);
+            }
             if was_dirty || delay.is_some() {
                 // A dirty key was added now, so it runs as soon as it is not held.
                 let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
@@ -510,7 +525,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             delay = suspended.or(delay);
             again
         } else {
-            match self.end_run::<false>(ticket, action.forgets(), now) {
+            match self.end_run::<false>(ticket, ends, now) {
                 Some(again) => again,
                 None => return Finished::Stale,
             }
@@ -529,27 +544,40 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.
     fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
-        let mut delay = match action {
-            Action::Success | Action::GiveUp | Action::Release => return None,
-            Action::RequeueAfter(delay) | Action::Snooze(delay) | Action::Suspend(delay) => delay,
-            Action::Retry => self.charge_slot(id, now),
+        let mut delay = match action.time() {
+            Some(time) => time,
+            None if action.is_retry() => self.charge_slot(id, now),
+            None => return None,
         };
-        if S::Policy::<P>::SUSPENDS && matches!(action, Action::Suspend(_)) {
-            if self.plan_suspension(id, now + delay) {
-                return Some(delay);
+        if S::Policy::<P>::SUSPENDS {
+            if let Some(times) = action.polls() {
+                delay = pause(delay, times, self.pauses(id));
             }
-            delay = Duration::ZERO;
+            if action.suspends() {
+                if self.plan_suspension(id, now + delay) {
+                    return Some(delay);
+                }
+                delay = Duration::ZERO;
+            }
         }
         let level = self.levels(id).running;
         if self.closed {
             self.keep_for_later(id, now + delay, level);
         } else {
             let _ = self.schedule(id, now + delay, now, level);
-            if action == Action::Retry {
+            if action.is_retry() {
                 self.delays.note_backoff(id, now + delay);
             }
         }
         Some(delay)
+    }
+
+    /// Sets the level at which a key runs again after its present run.
+    fn set_running(&mut self, id: SlotId, level: u8) {
+        if let Some(slot) = self.slots.slot_mut(id) {
+            let level = level.min(P::LEVELS - 1);
+            slot.meta.levels.set(|levels| levels.running = level);
+        }
     }
 
     /// While the queue shuts down: keeps a key that would run again among the delayed ones, which
@@ -571,4 +599,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.metrics.delayed(self.delays.len());
         }
     }
+}
+
+/// The pause that follows so many others, each twice the one before.
+fn pause(first: Duration, times: u32, before: u8) -> Duration {
+    let doubled = 1u32.checked_shl(before.into()).unwrap_or(u32::MAX);
+    first.saturating_mul(doubled.min(times.max(1)))
 }

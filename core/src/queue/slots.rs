@@ -61,8 +61,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let id = room.id;
         let mut meta = Meta::<P, L, S, M>::default();
         meta.age.begin(now);
-        self.metrics
-            .stamp_added(&mut meta.timestamps, id.index(), now);
+        let kept = &mut meta.timestamps;
+        self.metrics.rest(kept, id.index());
+        self.metrics.stamp_added(kept, id.index(), now);
         self.claim(room, place, key, meta, Phase::Ready);
         self.lists.push_ready(id, LOWEST, now);
         self.metrics.added();
@@ -118,6 +119,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 };
                 let mut meta = Meta::<P, L, S, M>::default();
                 change(&mut self.limiter, &mut meta.record);
+                self.metrics.rest(&mut meta.timestamps, room.id.index());
                 Ok(self.claim(room, place, key, meta, Phase::Idle))
             }
         }
@@ -256,6 +258,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if !is_kept {
             self.release_slot(id);
             return;
+        }
+        if let Some(slot) = self.slots.slot_mut(id) {
+            self.metrics.rest(&mut slot.meta.timestamps, id.index());
         }
         self.lists.retain_record(id);
         if self.lists.records_len() > self.failure_records_max || self.slots.is_over_full() {

@@ -1,5 +1,6 @@
 //! Keys that wait for an event: suspending and resuming them, and what becomes of their adds and
-//! delays meanwhile. All of it is dead code in a queue that cannot suspend keys.
+//! delays meanwhile. And keys that poll, because there is no event: how many pauses there were. All
+//! of it is dead code in a queue that cannot suspend keys.
 //!
 //! The heap has one deadline for each key. While a key is suspended, that is the end of its
 //! suspension, and the key's own deadline is kept beside it (Q9). So whatever asks for the deadline
@@ -146,7 +147,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         S::Policy::<P>::SUSPENDS && self.gate.has(Gate::SUSPENDS)
     }
 
-    /// What is kept of a key that is suspended, will be, or was.
+    /// What is kept of a key that is suspended, will be, or was, or that polls.
     #[inline]
     pub(super) fn suspension(&self, id: SlotId) -> Suspension {
         if !self.suspends() {
@@ -208,6 +209,45 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[inline]
     pub(super) fn is_suspended(&self, id: SlotId) -> bool {
         self.suspends() && self.kept_suspension(id).has(Suspension::SUSPENDED)
+    }
+
+    /// How many pauses of `Action::poll` there were in a row.
+    #[inline]
+    pub(super) fn pauses(&self, id: SlotId) -> u8 {
+        self.suspension(id).pauses
+    }
+
+    /// Lets keys poll from now on, if they can. Returns how many pauses of this one there were.
+    #[inline]
+    pub(super) fn begin_polling(&mut self, id: SlotId) -> u8 {
+        if S::Policy::<P>::SUSPENDS {
+            self.gate.set(Gate::SUSPENDS, true);
+        }
+        self.pauses(id)
+    }
+
+    /// Notes that a key whose run has ended pauses until `due`, if its deadline is that. A hold may
+    /// have prolonged it.
+    pub(super) fn begin_pause(&mut self, id: SlotId, pauses: u8, due: Instant) {
+        if !S::Policy::<P>::SUSPENDS || self.closed || self.is_suspended(id) {
+            return;
+        }
+        if self.delays.due(id) == Some(due.max(self.held_until(id))) {
+            self.set_pauses(id, pauses.saturating_add(1));
+        }
+    }
+
+    /// Notes that an idle key does not wait for the end of a pause: it was added, or its deadline
+    /// is another.
+    #[inline]
+    pub(super) fn end_pause(&mut self, id: SlotId) {
+        if self.pauses(id) > 0 && self.is_idle_slot(id) {
+            self.set_pauses(id, 0);
+        }
+    }
+
+    pub(super) fn set_pauses(&mut self, id: SlotId, pauses: u8) {
+        self.change_suspension(id, |suspension| suspension.pauses = pauses);
     }
 
     pub(super) fn suspended_until(&self, id: SlotId) -> Option<Instant> {
@@ -388,8 +428,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             Some(phase) if phase.is_active() => {
                 self.change_suspension(id, |suspension| {
                     let timed_out = suspension.has(Suspension::TIMED_OUT);
+                    let pauses = suspension.pauses;
                     *suspension = Suspension::new(Suspension::PENDING, until);
                     suspension.set(Suspension::TIMED_OUT, timed_out);
+                    suspension.pauses = pauses;
                 });
                 return true;
             }

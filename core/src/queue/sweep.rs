@@ -275,6 +275,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if held.is_after(now) {
             let due = self.deadline(id);
             if due.is_some_and(|due| due > held) {
+                self.end_pause(id);
                 self.move_deadline(id, held);
             }
             return due.is_some();

@@ -109,9 +109,10 @@ impl NamedRuns {
                 self.active.decrement(1.0);
                 self.time.record(*took);
                 match action {
-                    Action::RequeueAfter(_) | Action::Snooze(_) | Action::Suspend(_) => {
-                        self.requeue_after.increment(1);
-                    }
+                    Action::RequeueAfter(_)
+                    | Action::Snooze(_)
+                    | Action::Suspend(_)
+                    | Action::Poll(..) => self.requeue_after.increment(1),
                     _ => self.success.increment(1),
                 }
             }

@@ -66,7 +66,7 @@ pub enum RunEvent<'e, E> {
     /// A run has not failed, and ends with this action.
     #[non_exhaustive]
     Finished {
-        /// How it ends.
+        /// How it ends, without the [priority](Action::with_priority) of the next run.
         action: Action,
         /// How long it took, on the queue's clock.
         took: Duration,
@@ -180,7 +180,9 @@ impl<K, E> Workers<'_, K, E> {
         if !self.observers.is_empty() {
             took = queue.now().saturating_since(run.began);
         }
-        let failure = match result {
+        // An error is retried at the priority of its run.
+        let asked = *result.as_ref().unwrap_or(&Action::Retry);
+        let failure = match result.map(|action| action.into_parts().0) {
             Err(failure) => failure,
             Ok(Action::Retry) => Failure::Retry,
             Ok(Action::GiveUp) => Failure::GiveUp,
@@ -190,7 +192,7 @@ impl<K, E> Workers<'_, K, E> {
                 }
                 run.span.end(Outcome::of(action));
                 self.observe(key, &RunEvent::Finished { action, took });
-                return action;
+                return asked;
             }
         };
         let is_given_up = self.gives_up(key, &failure, attempt, queue);
@@ -216,11 +218,7 @@ impl<K, E> Workers<'_, K, E> {
             // Its `Drop` is foreign code, too.
             _ => contain(|| drop(failure)),
         }
-        if is_given_up {
-            Action::GiveUp
-        } else {
-            Action::Retry
-        }
+        if is_given_up { Action::GiveUp } else { asked }
     }
 
     /// Reports a run that is overdue and goes on. For runtimes. O(n) in the observers.

@@ -26,14 +26,15 @@ pub(super) struct Outcome(&'static str);
 impl Outcome {
     /// The outcome of a run that has not failed.
     pub(super) const fn of(action: Action) -> Self {
-        Self(match action {
+        Self(match action.into_parts().0 {
             Action::Success => "success",
             Action::RequeueAfter(_) => "requeued",
             Action::Snooze(_) => "retried later",
             Action::Suspend(_) => "suspended",
+            Action::Poll(..) => "polls",
             Action::Retry => "failed",
             Action::GiveUp => "failed, given up",
-            Action::Release => "released",
+            _ => "released",
         })
     }
 

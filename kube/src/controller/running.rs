@@ -227,7 +227,8 @@ where
         // In a box, because the stack of a test in debug is small.
         let ended = Box::pin((self.reconcile)(object, context));
         let ended = writes.scope(ended).await;
-        if !matches!(ended, Err(_) | Ok(Action::Retry)) {
+        let failed = ended.as_ref().map_or(true, |action| action.into_parts().0 == Action::Retry);
+        if !failed {
             unsettled.reasons = Reasons::default();
         }
         ended.map(|action| key_run.end(action))

@@ -269,6 +269,9 @@ impl End {
             retries: self.retries + retries_uncounted,
             latencies: durations(&self.latency_ns),
             work_durations: durations(&self.work_duration_ns),
+            // client-go has no such figure, and none is compared.
+            times_to_success: Vec::new(),
+            attempts_at_success: Vec::new(),
             unfinished: Duration::from_nanos(self.unfinished_work_ns),
             longest: Duration::from_nanos(self.longest_running_ns),
             reports: self.metric_ticks,

@@ -45,6 +45,14 @@ impl Metrics for SharedFigures {
         self.lock().work_duration(duration);
     }
 
+    fn time_to_success(&mut self, time: Duration) {
+        self.lock().time_to_success(time);
+    }
+
+    fn attempts_at_success(&mut self, attempts: u32) {
+        self.lock().attempts_at_success(attempts);
+    }
+
     fn unfinished_work(&mut self, sum: Duration) {
         self.lock().unfinished_work(sum);
     }

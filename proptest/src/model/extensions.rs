@@ -32,18 +32,27 @@ impl Model {
 
     fn complete(&mut self, key: Key, action: Action) -> Finished {
         self.arrive_at(key);
+        let (action, priority) = action.into_parts();
+        if let Some(level) = priority {
+            remove(&mut self.running_at, key);
+            self.running_at.push((key, level.min(self.levels - 1)));
+        }
+        let pauses = self.pauses(key);
         let delay = match action {
             Action::Success | Action::GiveUp => {
+                self.note_end(key, action == Action::Success);
                 self.forget_key(key);
                 None
             }
             Action::RequeueAfter(delay) => {
+                self.note_end(key, true);
                 self.forget_key(key);
                 Some(delay)
             }
             Action::Retry => Some(self.charge(key)),
             Action::Snooze(delay) => Some(delay),
             Action::Suspend(timeout) => self.plan_suspension(key, timeout),
+            Action::Poll(first, times) => Some(self.poll(first, times, pauses)),
             _ => None,
         };
         if let Some(delay) = delay {
@@ -65,6 +74,9 @@ impl Model {
             _ if held.is_never() => Duration::MAX,
             left => left,
         };
+        if let (Action::Poll(..), Some(delay), false) = (action, delay, was_dirty) {
+            self.pause_until(key, (self.now + delay).max(held), pauses);
+        }
         let is_held = was_dirty && !ready;
         let delay = delay.map(|delay| delay.max(left));
         let delay = if is_held { Some(left) } else { delay };

@@ -23,6 +23,8 @@ pub struct Fingerprint {
     cancelled: Vec<Key>,
     /// And whether they back off, and are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool, bool)>,
+    /// How many pauses in a row there were.
+    pauses: Vec<(Key, u8)>,
     failures: Vec<(Key, Memory)>,
     /// And when each began; how long ago if times are relative.
     bursts: Vec<(Key, Instant)>,
@@ -121,6 +123,7 @@ impl Model {
             suspensions,
             resumed,
             timed_out,
+            began_by_pause,
             may_suspend: _,
             has_suspended,
             records,
@@ -133,6 +136,7 @@ impl Model {
             entries: _,
             figures: _,
             added: _,
+            first_added: _,
             started: _,
             keeps_times: _,
             has_duplicates: _,
@@ -157,6 +161,10 @@ impl Model {
         // A suspension that begins with the end of a run does not end before shutdown.
         let closes = *is_shutting_down && !suspensions.is_empty();
         let closed_at = closes.then_some(closed_at.0);
+        let mut pauses = began_by_pause.clone();
+        pauses.extend(waiting.iter().map(|entry| (entry.key, entry.pauses)));
+        pauses.retain(|(_, pauses)| *pauses > 0);
+        pauses.sort_unstable();
         Fingerprint {
             limiter: format!("{limiter:?}, {policy:?}, {groups:?}, {age_limit:?}"),
             now: *now,
@@ -171,6 +179,7 @@ impl Model {
                     (entry.key, entry.due, entry.level, entry.backs_off, is_due)
                 })
                 .collect(),
+            pauses,
             failures,
             bursts: self.present_bursts(),
             suspended: suspended.clone(),

@@ -48,6 +48,7 @@ impl Model {
         let plan = remove(&mut self.suspensions, key);
         self.resumed.retain(|other| *other != key);
         self.timed_out.retain(|other| *other != key);
+        remove(&mut self.began_by_pause, key);
         match plan {
             Some(plan) => {
                 self.begin_hold(key);
@@ -89,12 +90,13 @@ impl Model {
     }
 
     pub(super) fn put_off(&mut self, key: Key, held: Instant) -> bool {
-        let entry = self.waiting.iter().find(|entry| entry.key == key);
-        let is_before = entry.is_some_and(|entry| entry.due < held);
-        if is_before {
+        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let before = entry.filter(|entry| entry.due < held);
+        if let Some(before) = before {
             self.move_deadline(key, held);
+            self.begin_pause(key, before.pauses);
         }
-        is_before
+        before.is_some()
     }
 
     /// An entry that moves is numbered again.
@@ -106,6 +108,7 @@ impl Model {
             entry.due = due;
             entry.number = number;
             entry.backs_off = false;
+            entry.pauses = 0;
         }
     }
 

@@ -85,6 +85,12 @@ impl Model {
         let mut timed_out = std::mem::take(&mut self.timed_out);
         timed_out.retain(|key| self.has_work(*key));
         self.timed_out = timed_out;
+        let mut first_added = std::mem::take(&mut self.first_added);
+        first_added.retain(|(key, _)| self.has_work(*key));
+        self.first_added = first_added;
+        let (queue, processing) = (&self.queue, &self.processing);
+        self.began_by_pause
+            .retain(|(key, _)| queue.contains(key) || processing.contains(key));
     }
 
     /// How many more keys there are than fit, because fewer fit than did.

@@ -64,6 +64,7 @@ impl Model {
             key: suspended.key,
             level: self.level_of_end(suspended.key),
             backs_off: false,
+            pauses: 0,
         });
         own.chain(ends).collect()
     }
@@ -159,6 +160,7 @@ impl Model {
     fn begin_suspension(&mut self, key: Key, until: Instant, queued: Option<u8>) {
         self.has_suspended = true;
         self.timed_out.retain(|other| *other != key);
+        self.end_pause(key);
         let number = self.entries;
         self.entries += 1;
         self.suspended.push(Suspended {
