@@ -100,7 +100,7 @@ pub trait Metrics {
     }
 
     /// Receives, with each [`time_to_success`](Self::time_to_success), which attempt succeeded:
-    /// one more than the key's [failures](crate::Session::failures), as in
+    /// one more than the key's [failures](crate::Queue::failures), as in
     /// [`RunContext::attempt`](crate::RunContext). Runs that end with
     /// [`Snooze`](crate::Action::Snooze), [`poll`](crate::Action::poll) or
     /// [`Suspend`](crate::Action::Suspend) are no attempts.

@@ -129,6 +129,10 @@ async fn a_dashboard_of_kubernetes_shows_the_queue() {
     second.success();
     let worked = figures.histogram("workqueue_work_duration_seconds");
     assert_eq!(worked, [3.0, 3.0]);
+    let succeeded = figures.histogram("workqueue_time_to_success_seconds");
+    assert_eq!(succeeded, [5.0], "the other one has failed");
+    let attempts = figures.histogram("workqueue_attempts_at_success");
+    assert_eq!(attempts, [1.0]);
     assert_eq!(figures.counter("workqueue_retries_total"), 1);
     assert_eq!(figures.gauge("workqueue_delayed"), 1.0);
 }
