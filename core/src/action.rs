@@ -62,23 +62,20 @@ pub enum Action {
     #[doc(alias = "Forget")]
     #[doc(alias = "TerminalError")]
     GiveUp,
-    /// The run is over, and the failures stay as they are.
-    #[doc(alias = "Done")]
-    Release,
-    /// It failed: counts one more failure and lets the limiter say when the key runs again.
-    #[doc(alias = "AddRateLimited")]
-    Retry,
-    // Those with `At` have the priority of the next run: `into_parts` takes it off. They are
-    // variants of their own so that an action is no larger with it, and the time has one place in
-    // all. The numbers have 32 bits because a board copies bytes one by one.
-    #[doc(hidden)]
-    RetryAt(u32),
     /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
     #[doc(alias = "AddAfter")]
     RequeueAfter(Duration),
+    // Those with `At` have the priority of the next run: `into_parts` takes it off. They are
+    // variants of their own so that an action is no larger with it, and the time has one place in
+    // all. The numbers have 32 bits because a board copies bytes one by one. The order makes a
+    // range of all that forget, that name a time, and that ask for another run.
+    #[doc(hidden)]
+    RequeueAfterAt(u32, Duration),
     /// Neither: the key runs again after this long, and its failures stay as they are.
     #[doc(alias = "AddAfter")]
     Snooze(Duration),
+    #[doc(hidden)]
+    SnoozeAt(u32, Duration),
     /// Neither: the key waits for an event, and runs again when it is
     /// [resumed](crate::Session::resume), but after this long at the latest. Its failures stay as
     /// they are. [`suspend`](crate::Session::suspend) says what happens meanwhile.
@@ -88,19 +85,23 @@ pub enum Action {
     /// [`Fixed`](crate::storage::Fixed) queue without
     /// [`WithSuspension`](crate::priority::WithSuspension) this is [`Snooze`](Self::Snooze).
     Suspend(Duration),
-    /// Neither: the key runs again after a pause, this long at first, and then twice as long each
-    /// time, up to so many times as long (zero counts as one). [`poll`](Self::poll) makes it, and says when the pauses
-    /// start again.
-    Poll(Duration, u32),
-    #[doc(hidden)]
-    RequeueAfterAt(u32, Duration),
-    #[doc(hidden)]
-    SnoozeAt(u32, Duration),
     #[doc(hidden)]
     SuspendAt(u32, Duration),
+    /// Neither: the key runs again after a pause, this long at first, and then twice as long each
+    /// time, up to so many times as long (zero counts as one). [`poll`](Self::poll) makes it, and
+    /// says when the pauses start again.
+    Poll(Duration, u32),
     /// Eight bits of priority, below those of the number.
     #[doc(hidden)]
     PollAt(u32, Duration),
+    /// It failed: counts one more failure and lets the limiter say when the key runs again.
+    #[doc(alias = "AddRateLimited")]
+    Retry,
+    #[doc(hidden)]
+    RetryAt(u32),
+    /// The run is over, and the failures stay as they are.
+    #[doc(alias = "Done")]
+    Release,
 }
 
 /// So many times the first pause the longest may be.

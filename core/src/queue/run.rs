@@ -496,7 +496,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             if S::Policy::<P>::SUSPENDS && action.polls().is_some() {
                 pauses = self.begin_polling(id);
             }
-            delay = self.apply(id, action, now);
+            delay = self.apply(id, &action, now);
             // The action may be the first to suspend a key, or to poll for one.
             holds = self.holds();
             was_dirty = holds && self.is_queued(id);
@@ -543,7 +543,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Schedules the next run of a key, if its action asks for one. Returns how long the key waits.
-    fn apply(&mut self, id: SlotId, action: Action, now: Instant) -> Option<Duration> {
+    // By reference, because a board pays for each copy.
+    fn apply(&mut self, id: SlotId, action: &Action, now: Instant) -> Option<Duration> {
         let mut delay = match action.time() {
             Some(time) => time,
             None if action.is_retry() => self.charge_slot(id, now),
