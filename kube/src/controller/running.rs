@@ -227,7 +227,9 @@ where
         // In a box, because the stack of a test in debug is small.
         let ended = Box::pin((self.reconcile)(object, context));
         let ended = writes.scope(ended).await;
-        let failed = ended.as_ref().map_or(true, |action| action.into_parts().0 == Action::Retry);
+        let failed = ended
+            .as_ref()
+            .map_or(true, |action| action.into_parts().0 == Action::Retry);
         if !failed {
             unsettled.reasons = Reasons::default();
         }
