@@ -13,7 +13,7 @@ use requeue_std::binding::Reporter;
 use requeue_std::binding::{self, AsShared, Batch, Guard, Host, Lock, Suspends};
 use requeue_std::limiter::{Exponential, RateLimiter};
 use requeue_std::priority::{Groups, Plain, Priorities};
-use requeue_std::storage::{Growable, Storage};
+use requeue_std::storage::Growable;
 use requeue_std::{
     Action, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
 };
