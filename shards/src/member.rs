@@ -63,7 +63,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// # Examples
 ///
 /// ```
-/// use std::convert::Infallible;
+/// use std::io;
 /// use std::time::Duration;
 /// use requeue_shards::{EngineError, Memory, Shards};
 /// use requeue_tokio::{CancellationToken, WorkQueue};
@@ -71,7 +71,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), EngineError> {
 /// let shards = Shards::builder(Memory::new(), "nodes").count(16).build();
-/// let relist = |_| async { Ok::<_, Infallible>([String::from("node-7")]) };
+/// let relist = |_| async { io::Result::Ok([String::from("node-7")]) };
 /// let member = shards.join(&WorkQueue::new(), relist).await?;
 /// assert_eq!(member.add(String::from("node-7")), Ok(None), "nothing is owned before it runs");
 ///

@@ -32,17 +32,20 @@ use crate::view::View;
 /// # Examples
 ///
 /// ```
-/// use std::convert::Infallible;
+/// use std::io;
 /// use std::time::Duration;
-/// use requeue_shards::{Ownership, Memory, Shards};
+/// use requeue_shards::{Memory, Ownership, Shards, Taken};
 /// use requeue_tokio::{CancellationToken, WorkQueue, Workers};
+///
+/// /// Lists the keys of a shard from the source of truth, each time the shard is taken over.
+/// async fn relist(_taken: Taken) -> io::Result<Vec<String>> {
+///     Ok(vec![String::from("node-7")])
+/// }
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), requeue_shards::EngineError> {
 /// let shards = Shards::builder(Memory::new(), "webhooks").build();
 /// let queue = WorkQueue::builder().levels::<2>().build();
-/// // Lists the keys of a shard from the source of truth, each time the shard is taken over.
-/// let relist = |_taken| async { Ok::<_, Infallible>([String::from("node-7")]) };
 /// let member = shards.join(&queue, relist).await?;
 ///
 /// let stop = CancellationToken::new();
@@ -187,8 +190,8 @@ impl<E: Engine> Shards<E> {
     /// A producer, which does not join, and a member that runs what is marked:
     ///
     /// ```
-    /// use std::convert::Infallible;
-    /// use requeue_shards::{EngineError, Ownership, Memory, Shards};
+    /// use std::io;
+    /// use requeue_shards::{EngineError, Memory, Ownership, Shards};
     /// use requeue_tokio::{CancellationToken, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -196,7 +199,7 @@ impl<E: Engine> Shards<E> {
     /// let engine = Memory::new();
     /// let shards = Shards::builder(engine.clone(), "orders").marks(true).build();
     /// // Nothing is listed: what is to be done is marked.
-    /// let nothing = |_| async { Ok::<_, Infallible>([]) };
+    /// let nothing = |_| async { io::Result::Ok([]) };
     /// let member = shards.join(&WorkQueue::new(), nothing).await?;
     ///
     /// let producer = Shards::builder(engine, "orders").build();

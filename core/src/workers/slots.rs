@@ -30,9 +30,9 @@ use crate::work::Work;
 ///
 /// let mut slots = Slots::new();
 /// let mut spawned = Vec::new();
-/// let Ok(has_surplus) = slots.fill(2, |number| {
+/// let Ok(has_surplus) = slots.fill(2, |number| -> Result<(), Infallible> {
 ///     spawned.push(Worker::new(number));
-///     Ok::<_, Infallible>(())
+///     Ok(())
 /// });
 /// assert_eq!((spawned.len(), has_surplus), (2, false));
 /// assert!(slots.has_surplus(1), "the second");

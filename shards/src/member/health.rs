@@ -48,14 +48,14 @@ where
     /// # Examples
     ///
     /// ```
-    /// use std::convert::Infallible;
+    /// use std::io;
     /// use requeue_shards::{EngineError, Memory, Shards};
     /// use requeue_tokio::WorkQueue;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), EngineError> {
     /// let shards = Shards::builder(Memory::new(), "nodes").build();
-    /// let relist = |_| async { Ok::<_, Infallible>([String::from("node-7")]) };
+    /// let relist = |_| async { io::Result::Ok([String::from("node-7")]) };
     /// let member = shards.join(&WorkQueue::new(), relist).await?;
     /// assert_eq!(member.health(), Err(String::from("no member of \"nodes\": it does not run")));
     /// # Ok(())
