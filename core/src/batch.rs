@@ -206,8 +206,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         self.finish(Action::Release)
     }
 
-    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. Costs per key as
-    /// [`Guard::finish`](crate::Guard::finish).
+    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock.
+    /// Costs per key as [`Guard::finish`](crate::Guard::finish).
     ///
     /// Returns how many of the runs [`release_key`](crate::binding::Shared::release_key) had ended
     /// before, usually 0.

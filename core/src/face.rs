@@ -483,11 +483,12 @@ macro_rules! queue_face {
         }
     };
     (adding_many: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
-        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) under one
-        /// lock. Returns how many were taken, and the keys that were refused. O(1) per key.
+        /// Adds many keys, up to
+        /// [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) under one lock.
+        /// Returns how many were taken, and the keys that were refused. O(1) per key.
         ///
-        /// The iterator runs while the queue is not locked. If it panics, the keys of the chunks
-        /// before stay added.
+        /// The iterator runs while the queue is not locked. If it panics, the keys of earlier locks
+        /// stay added.
         ///
         /// # Examples
         ///
@@ -511,12 +512,13 @@ macro_rules! queue_face {
         }
     };
     (adding_each: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
-        /// Adds many keys, up to [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) under one
-        /// lock. O(1) per key.
+        /// Adds many keys, up to
+        /// [`KEYS_PER_LOCK`](requeue_core::storage::Storage::KEYS_PER_LOCK) under one lock. O(1)
+        /// per key.
         ///
         /// Passes every key that is refused to `rejected`: without an allocator there is no list to
         /// return them in. The iterator and `rejected` run while the queue is not locked. If one of
-        /// them panics, the keys of the chunks before stay added.
+        /// them panics, the keys of earlier locks stay added.
         ///
         /// # Examples
         ///
@@ -711,13 +713,12 @@ macro_rules! queue_face {
         }
 
         /// Returns the keys that the queue has, with what it knows about each: an iterator that
-        /// looks at 32 slots (8 with `Fixed` storage) under each lock, O(1) each. `take`
-        /// limits it, and what is not asked for is not looked at. Changes nothing.
+        /// looks at 32 slots (8 with `Fixed` storage) under each lock, O(1) each. It looks no
+        /// further than you ask, for example with `take`. Changes nothing.
         ///
-        /// Keys come in no order. A key that the queue has all the time comes
-        /// exactly once; one that is added or removed meanwhile may or may not come. Each is shown
-        /// as it is when its chunk is looked at, as [`state`](Self::state) shows it. Keys are cloned while the
-        /// queue is locked.
+        /// Keys come in no order. A key that the queue has all the time comes exactly once. One that
+        /// is added or removed meanwhile may or may not come. Each is shown as it is when it is
+        /// looked at, as [`state`](Self::state) shows it. Keys are cloned while the queue is locked.
         ///
         /// # Examples
         ///
@@ -1211,8 +1212,8 @@ macro_rules! queue_face {
         /// Returns the groups, with the figures of each: an iterator that looks at 32 of them (8
         /// with `Fixed` storage) under each lock, O(1) each. Changes nothing.
         ///
-        /// Groups come in no order. A group that is there all the time comes exactly
-        /// once. Names are cloned while the queue is locked.
+        /// Groups come in no order. A group that is there all the time comes exactly once. Names are
+        /// cloned while the queue is locked.
         ///
         /// # Examples
         ///

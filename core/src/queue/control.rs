@@ -254,12 +254,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.lists.groups().map_or(0, |groups| groups.len())
     }
 
-    /// Passes each group to `visit`, with its figures, a chunk at a time: call this until it returns
-    /// `false`. A call looks at 32 groups (8 with `Fixed` storage), O(1) each, and changes
-    /// nothing.
+    /// Passes each group to `visit`, with its figures, a few at a time: call this until it returns
+    /// `false`. A call looks at [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) groups, O(1) each, and
+    /// changes nothing.
     ///
-    /// Groups come in no order. A group that is there from the first call to the last is passed exactly
-    /// once. One that comes or goes between two calls may or may not be.
+    /// Groups come in no order. A group that is there from the first call to the last is passed
+    /// exactly once. One that comes or goes between two calls may or may not be.
     ///
     /// # Examples
     ///

@@ -71,9 +71,10 @@ impl Sweep {
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, a chunk at a time: call this until
-    /// it returns `false`. A call makes due keys ready, or looks at 32 slots (8 with
-    /// [`Fixed`](crate::storage::Fixed) storage) and cancels at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
+    /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, a few at a time: call this
+    /// until it returns `false`. A call makes due keys ready, or looks at
+    /// [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots and cancels at most
+    /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
     ///
     /// Asks about each key that is ready, active or delayed, in no order; the order of those that
     /// stay does not change. A key that is added between two calls may or may not be asked about.
@@ -166,8 +167,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// there may be more: then it is called again with the same sweep. O(log n). Does nothing after
     /// shutdown.
     ///
-    /// If the queue holds keys, it ends delays in no order, and looks at no more than 32 slots in
-    /// a call, because it cannot end those of keys that are [held](crate::Policy).
+    /// If keys may be [held](crate::Policy), a call ends delays in no order, and looks at no more
+    /// than [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots, because it cannot end the delay of a
+    /// held key.
     ///
     /// # Examples
     ///
@@ -211,9 +213,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         !queue.delays.is_empty()
     }
 
-    /// Passes each key that the queue has to `visit`, with what the queue knows about it, in
-    /// chunks: call this until it returns `false`. A call looks at 32 slots (8 with
-    /// [`Fixed`](crate::storage::Fixed) storage), O(1) each, and changes nothing.
+    /// Passes each key that the queue has to `visit`, with what the queue knows about it, a few at
+    /// a time: call this until it returns `false`. A call looks at
+    /// [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots, O(1) each, and changes nothing.
     ///
     /// Keys come in no order. A key that the queue has from the first call to the last is passed
     /// exactly once; one that is added or removed between two calls may or may not be. Each is
