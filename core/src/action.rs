@@ -10,16 +10,19 @@ use crate::time::nanos;
 /// How a run of a key ends: what a reconciler returns, and what [`Guard::finish`] and
 /// `queue.next(guard, action)` take.
 ///
-/// | action | the run | the key runs again | its failures | client-go |
-/// |---|---|---|---|---|
-/// | `Success` | worked | if it was added meanwhile | are forgotten | `Forget` + `Done` |
-/// | `RequeueAfter(d)` | worked | after `d` | are forgotten | `Forget` + `AddAfter` + `Done` |
-/// | `Retry` | failed | when its limiter says so | are one more | `AddRateLimited` + `Done` |
-/// | `GiveUp` | failed | if it was added meanwhile | are forgotten | `Forget` + `Done` |
-/// | `Snooze(d)` | neither | after `d` | stay | `AddAfter` + `Done` |
-/// | [`poll`](Self::poll)`(min, max)` | neither | after a pause that grows from `min` to `max` | stay | `AddAfter` + `Done` |
-/// | `Suspend(d)` | neither | when it is [resumed], or after `d` | stay | |
-/// | `Release` | is over | if it was added meanwhile | stay | `Done` |
+/// | action | the key runs again | its failures |
+/// |---|---|---|
+/// | `Success` | if it was added meanwhile | are forgotten |
+/// | `RequeueAfter(d)` | after `d` | are forgotten |
+/// | `Retry` | when its limiter says so | are one more |
+/// | `GiveUp` | if it was added meanwhile | are forgotten |
+/// | `Snooze(d)` | after `d` | stay |
+/// | [`poll`](Self::poll)`(min, max)` | after a pause that grows from `min` to `max` | stay |
+/// | `Suspend(d)` | when it is [resumed], or after `d` | stay |
+/// | `Release` | if it was added meanwhile | stay |
+///
+/// `Success` and `RequeueAfter` say that the run worked, `Retry` and `GiveUp` that it failed, and
+/// the others neither.
 ///
 /// If a key has two reasons to run again, the earlier time counts: a key that was added during its
 /// run runs again at once, whatever the action. Only `Suspend` and a [hold](crate::Policy) keep it
