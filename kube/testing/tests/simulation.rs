@@ -39,6 +39,7 @@ async fn controller(client: Client, bug: Bug) {
     let config = watcher::Config::default;
     Controller::new(maps, config())
         .owns(secrets, config())
+        .shutdown_on_signal()
         .run(
             move |map, client| reconcile(map, client, bug),
             |_, _: &kube::Error, _| Action::requeue(Duration::from_secs(1)),
@@ -104,20 +105,25 @@ fn want(value: &str) -> ConfigMap {
 }
 
 fn simulation(bug: Bug) -> Simulation {
-    Simulation::new(move |client| controller(client, bug))
-        .step("a person creates config map a", async |client: Client| {
+    creation(bug).step("and changes it", async |client: Client| {
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        let patch = Patch::Merge(want("2"));
+        maps.patch("a", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    })
+}
+
+fn creation(bug: Bug) -> Simulation {
+    Simulation::new(move |client| controller(client, bug)).step(
+        "a person creates config map a",
+        async |client: Client| {
             let maps: Api<ConfigMap> = Api::default_namespaced(client);
             maps.create(&PostParams::default(), &want("1"))
                 .await
                 .unwrap();
-        })
-        .step("and changes it", async |client: Client| {
-            let maps: Api<ConfigMap> = Api::default_namespaced(client);
-            let patch = Patch::Merge(want("2"));
-            maps.patch("a", &PatchParams::default(), &patch)
-                .await
-                .unwrap();
-        })
+        },
+    )
 }
 
 fn one_secret(cluster: &Cluster) -> Result<(), String> {
@@ -186,6 +192,18 @@ fn a_create_that_trusts_an_old_list_is_found_and_told_as_a_short_story() {
         failure.seed,
         failure.seed + 1
     )));
+}
+
+/// Without the first step there is no secret even if nothing goes wrong.
+#[test]
+fn a_story_keeps_the_steps_without_which_the_property_does_not_hold() {
+    let exactly_one = creation(Bug::CreatesTwice).finally("the map has one secret", one_secret);
+    let late = Faults::none().late_effects(true);
+    let failure = failure(exactly_one.faults(late));
+    assert_ne!(failure.message, "0 secrets", "{failure}");
+    let first = "== a person creates config map a";
+    let tells = failure.story.iter().any(|line| line.contains(first));
+    assert!(tells, "{failure}");
 }
 
 #[test]
