@@ -57,6 +57,9 @@ use crate::time::nanos;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Action {
+    /// The run is over, and the failures stay as they are.
+    #[doc(alias = "Done")]
+    Release,
     /// It worked: the failures are forgotten.
     #[default]
     #[doc(alias = "Forget")]
@@ -102,9 +105,6 @@ pub enum Action {
     Retry,
     #[doc(hidden)]
     RetryAt(u32),
-    /// The run is over, and the failures stay as they are.
-    #[doc(alias = "Done")]
-    Release,
 }
 
 /// So many times the first pause the longest may be.
