@@ -168,6 +168,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.first_after_deadlines(now, first_of)
     }
 
+    /// As [`first_now_ready`](Self::first_now_ready), in a queue that has deadlines.
+    // Out of line, because most gets have none to look at.
     #[cfg_attr(feature = "alloc", inline(never))]
     #[cfg_attr(not(feature = "alloc"), inline(always))]
     fn first_after_deadlines(
