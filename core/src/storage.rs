@@ -13,9 +13,9 @@ use crate::chunks::Bounded;
 use crate::delay::Nodes;
 use crate::id::Index;
 use crate::lists::Lists;
+use crate::policy::KeepPolicy;
 #[cfg(feature = "alloc")]
 use crate::policy::SideTable;
-use crate::policy::{KeepPolicy, KeepSuspensions, SetPolicy};
 use crate::priority::Priorities;
 use crate::store::fixed::{FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
@@ -131,72 +131,6 @@ impl<H: BuildHasher> Storage for Growable<H> {
     type Chunk<T> = Vec<T, 64>;
     type Page<T> = Vec<T, 32>;
 }
-
-/// A [`Storage`] with room for a [`Policy`](crate::Policy) and for debounced adds: the bound of a
-/// function that takes any such queue. `Growable` has it, and [`Fixed`] with
-/// [`WithPolicy`](crate::priority::WithPolicy).
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::binding::Governs;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Priorities, WithPolicy};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Policy, Queue};
-///
-/// fn pace<P: Priorities, S: Governs<P>>(queue: &mut Queue<u16, P, NoLimit, S>) {
-///     let policy = Policy::new().cool_down(Duration::from_secs(1));
-///     queue.at(Instant::EPOCH).set_policy(policy);
-/// }
-///
-/// let mut queue: Queue<u16, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);
-/// pace(&mut queue);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "this queue has no room for a policy",
-    label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
-    note = "put `WithPolicy` into the queue's type, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
-)]
-pub trait Governs<P: Priorities>: Storage<Policy<P>: SetPolicy> {}
-
-#[diagnostic::do_not_recommend]
-impl<P: Priorities, S: Storage<Policy<P>: SetPolicy>> Governs<P> for S {}
-
-/// A [`Storage`] with room for the suspensions of keys: the bound of a function that takes any such
-/// queue. `Growable` has it, and [`Fixed`] with
-/// [`WithSuspension`](crate::priority::WithSuspension).
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use requeue_core::binding::Suspends;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Priorities, WithSuspension};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
-///
-/// fn written<P: Priorities, S: Suspends<P>>(queue: &mut Queue<u16, P, NoLimit, S>, key: u16) {
-///     queue.at(Instant::EPOCH).suspend(&key, Duration::from_secs(5));
-/// }
-///
-/// let mut queue: Queue<u16, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);
-/// let _ = queue.at(Instant::EPOCH).add(17);
-/// written(&mut queue, 17);
-/// assert!(queue.at(Instant::EPOCH).try_get().is_none());
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "this queue cannot suspend keys",
-    label = "this queue has no room for the suspensions of its keys",
-    note = "put `WithSuspension` into the queue's type, as in \
-            `Queue<u16, WithSuspension, L, Fixed<8>>`"
-)]
-pub trait Suspends<P: Priorities>: Governs<P> + Storage<Policy<P>: KeepSuspensions> {}
-
-#[diagnostic::do_not_recommend]
-impl<P: Priorities, S: Storage<Policy<P>: KeepSuspensions>> Suspends<P> for S {}
 
 /// Where a key would be found in a storage.
 pub(crate) type Place<K, N, S> = <<S as Storage>::Slots<K, N> as Slots<K, N>>::Place;

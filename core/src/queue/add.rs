@@ -2,11 +2,11 @@
 //! others, or as another queue left them. Owns what becomes of an add; never hands out a key or
 //! ends a run.
 
+use crate::binding::Governs;
 use crate::delay::DelayChange;
 use crate::levels::Naming;
 use crate::options::{AddOptions, Merge};
 use crate::outcome::{Leftover, Scheduled};
-use crate::storage::Governs;
 
 use super::*;
 

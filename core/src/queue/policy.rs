@@ -6,8 +6,8 @@
 //! at it. The deadlines of an active key are moved when its run ends. For the getters that sleep, a
 //! ready key that may not be handed out yet is a deadline.
 
+use crate::binding::Governs;
 use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
-use crate::storage::Governs;
 use crate::store::fixed::Fixed;
 
 use super::*;

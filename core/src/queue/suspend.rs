@@ -6,8 +6,8 @@
 //! suspension, and the key's own deadline is kept beside it (Q9). So whatever asks for the deadline
 //! of a key asks here.
 
+use crate::binding::Suspends;
 use crate::policy::Suspension;
-use crate::storage::Suspends;
 
 use super::*;
 
