@@ -119,7 +119,7 @@ impl Server {
             let why = format!("{missing} is missing; or set KUBE_APISERVER");
             return Err(Stop::NotRun(why));
         }
-        println!("building kube-apiserver once: about ten minutes of CPU, 120 MB to fetch");
+        println!("building kube-apiserver once: about nine minutes of CPU, 120 MB to fetch");
         fs::create_dir_all(target("kube"))?;
         let script = root().join("kube/proof/apiserver.sh").display().to_string();
         cmd("nice -n 10 sh").arg(script).dir(target("kube")).run()?;
