@@ -598,7 +598,11 @@ fn change(asked: &Asked, kind: &Kind, object: &mut Value, body: &[u8]) -> Result
 }
 
 fn apply(store: &mut Store, asked: &Asked, kind: &Kind, key: &Key, body: &[u8]) -> Answer {
-    let wanted = json_of(body)?;
+    let mut wanted = json_of(body)?;
+    if wanted.is_object() && wanted["metadata"].is_null() {
+        // The address names the object.
+        wanted["metadata"] = json!({});
+    }
     check_type(kind, &wanted)?;
     if wanted["metadata"]["name"].is_string() {
         check_name(key, &wanted)?;

@@ -868,6 +868,12 @@ async fn status(on: &mut Tape) -> Result<(), Problem> {
         condition("Live", "True"),
     )
     .await?;
+    let bare = json!({
+        "apiVersion": "conformance.requeue.dev/v1", "kind": "Web",
+        "status": {"conditions": [{"type": "Live", "status": "True"}]},
+    });
+    on.ask("applied without metadata", "APPLY", &applier, bare)
+        .await?;
     let wrong = json!({"status": {"replicas": "many"}});
     on.ask("a wrong report", "MERGE", &reporter, wrong).await?;
     let none = format!("{WEBS}/b/status");
