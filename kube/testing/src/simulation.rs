@@ -388,19 +388,22 @@ impl Simulation {
     fn shrink(&self, seed: u64, plan: Vec<Event>, broken: Broken) -> Failure {
         let (mut plan, mut broken) = (plan, broken);
         let property = broken.property.clone();
-        let breaks_in_calm = |plan: &[Event]| {
+        let broken_in_calm = |plan: &[Event]| {
             let steps = plan.iter().filter(|event| event.is_step()).cloned();
             let calm = self.live(seed, &steps.collect::<Vec<_>>());
-            calm.is_err_and(|other| other.property == property)
+            calm.err().filter(|other| other.property == property)
         };
-        let needs_faults = !breaks_in_calm(&plan);
+        // What breaks with all steps and without faults.
+        let calm = broken_in_calm(&plan).map(|other| other.message);
         let mut index = 0;
         let mut runs = 0;
         while index < plan.len() && runs < SHRINKS {
             runs += 1;
             let mut shorter = plan.clone();
             let left_out = shorter.remove(index);
-            if left_out.is_step() && needs_faults && breaks_in_calm(&shorter) {
+            let without = left_out.is_step().then(|| broken_in_calm(&shorter));
+            let without = without.flatten().map(|other| other.message);
+            if without.is_some() && without != calm {
                 index += 1;
                 continue;
             }
@@ -884,12 +887,13 @@ impl fmt::Display for Failure {
             "seed {seed}: `.seeds({seed}..{})` repeats it",
             seed.saturating_add(1)
         )?;
-        let skipped = story.len().saturating_sub(SHOWN);
-        if skipped > 0 {
-            writeln!(f, "… {skipped} lines before")?;
-        }
-        for line in &story[skipped..] {
-            writeln!(f, "{line}")?;
+        let skipped = story.len().saturating_sub(2 * SHOWN);
+        for (index, line) in story.iter().enumerate() {
+            if index < SHOWN || index >= SHOWN + skipped {
+                writeln!(f, "{line}")?;
+            } else if index == SHOWN {
+                writeln!(f, "… {skipped} lines")?;
+            }
         }
         Ok(())
     }
@@ -905,5 +909,5 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-/// How many lines of a story are printed.
-const SHOWN: usize = 100;
+/// How many lines of a story are printed at each end.
+const SHOWN: usize = 40;

@@ -207,6 +207,16 @@ fn a_story_keeps_the_steps_without_which_the_property_does_not_hold() {
 }
 
 #[test]
+fn a_story_keeps_its_steps_if_the_bug_needs_no_fault() {
+    let none = |cluster: &Cluster| match cluster.list::<Secret>().len() {
+        0 => Err("no secret".to_owned()),
+        others => Err(format!("{others} secrets")),
+    };
+    let failure = failure(creation(Bug::None).finally("never", none).seeds(0..1));
+    assert_eq!(failure.message, "1 secrets", "{failure}");
+}
+
+#[test]
 fn a_property_that_panics_is_broken() {
     let failure = failure(
         simulation(Bug::None)
