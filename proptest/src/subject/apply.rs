@@ -37,12 +37,6 @@ macro_rules! answer {
                 let added = $call!(timed, |queue| queue.add_displacing(key, options));
                 Answer::Displaced(added.map(|(scheduled, left)| (scheduled.into(), left)))
             }
-            Operation::AddDebounced(key, quiet, max) => {
-                let times = [quiet, max];
-                Answer::Added($session!(true, |queue| <$home>::add_debounced(
-                    queue, key, times
-                )))
-            }
             Operation::AddMany(ref keys) => {
                 let (keys, mut rejected) = (keys.iter().copied(), Vec::new());
                 let many = $call!(false, |queue| queue
@@ -68,14 +62,11 @@ macro_rules! answer {
                 $call!(true, |queue| queue.unpause());
                 Answer::Done
             }
-            Operation::Suspend(key, timeout) => {
-                let timeout = Some(timeout);
-                Answer::Is($session!(true, |queue| <$home>::suspend(
-                    queue, key, timeout
-                )))
+            Operation::AddDebounced(..) | Operation::Suspend(..) | Operation::LimitKeys(_) => {
+                $session!(true, |queue| <$home>::govern(queue, $operation))
             }
-            Operation::Resume(key) => {
-                Answer::Is($session!(false, |queue| <$home>::suspend(queue, key, None)))
+            Operation::SetPolicy(_) | Operation::Resume(_) => {
+                $session!(false, |queue| <$home>::govern(queue, $operation))
             }
             Operation::Order(ref order) => {
                 $session!(false, |queue| <$kind>::order(queue, order));
@@ -85,15 +76,6 @@ macro_rules! answer {
                 $session!(true, |queue| <$kind>::age(queue, after));
                 Answer::Done
             }
-            Operation::LimitKeys(keys) => {
-                $session!(true, |queue| <$home>::limit_keys(queue, keys));
-                Answer::Done
-            }
-            Operation::SetPolicy(ref policy) => {
-                $session!(false, |queue| <$home>::set_policy(queue, policy.build()));
-                Answer::Done
-            }
-
             Operation::Get(sleeper) => {
                 let mut getter = $held.getter(sleeper);
                 let next = $session!(false, |queue| queue.poll_get(&mut getter));
@@ -189,13 +171,10 @@ macro_rules! answer {
 pub(super) use answer;
 
 /// Whether queues of this kind have no such operation.
-pub(super) fn lack<P: Kind, S: Home>(operation: &Operation) -> bool {
+pub(super) fn lack<P: Kind>(operation: &Operation) -> bool {
     match operation {
-        Operation::Suspend(..) | Operation::Resume(_) => !S::suspends::<P>(),
-        Operation::AddDebounced(..) | Operation::SetPolicy(_) => !S::governs::<P>(),
         Operation::Order(_) => !P::GROUPS,
         Operation::AgeAfter(_) => !P::AGES,
-        Operation::LimitKeys(_) => !S::LIMITS_KEYS,
         _ => false,
     }
 }
@@ -213,7 +192,7 @@ pub(super) fn behind_lock<H>(shared: &Shared<H>, held: &mut Held, operation: &Op
 where
     H: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>,
 {
-    if lack::<H::Priorities, H::Storage>(operation) {
+    if lack::<H::Priorities>(operation) {
         return Answer::Lacking;
     }
     macro_rules! call {

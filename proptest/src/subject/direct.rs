@@ -5,10 +5,10 @@ use std::time::Duration;
 use requeue_core::binding::{Index, Session, Sweep, Wake};
 use requeue_core::metrics::Metrics;
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{Added, Finished, GroupState, Instant, Policy, Rejected};
+use requeue_core::{Finished, GroupState, Instant};
 
 use super::apply::{answer, lack};
-use super::groups::Keys;
+use super::groups::{Keys, governed, suspended};
 use super::held::Held;
 use super::{
     Abilities, Answer, Configuration, GroupFigures, Key, Kind, Operation, Scheduled, Subject,
@@ -44,31 +44,17 @@ pub trait Home: Storage + Sized {
     /// Whether a queue of this kind can suspend keys.
     fn suspends<P: Kind>() -> bool;
 
-    /// Suspends a key, or resumes it without a timeout.
-    fn suspend<P: Kind, M: Metrics>(
+    /// Does what only a queue with a policy can, and changes how many keys fit, if it can.
+    fn govern<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
-        key: Key,
-        timeout: Option<Duration>,
-    ) -> bool;
-
-    /// Changes how many keys fit, if that can be changed.
-    fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize);
+        operation: &Operation,
+    ) -> Answer;
 
     /// Changes how many keys may be kept for their failures alone. Returns whether it can be.
     fn limit_failure_records<P: Kind, M: Metrics>(
         queue: &mut Keys<P, Self, M>,
         keys: usize,
     ) -> bool;
-
-    /// Changes the policy.
-    fn set_policy<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, policy: Policy);
-
-    /// Debounces an add.
-    fn add_debounced<P: Kind, M: Metrics>(
-        session: &mut Access<'_, P, Self, M>,
-        key: Key,
-        times: [Duration; 2],
-    ) -> Result<Added, Rejected<Key>>;
 
     /// An empty queue.
     fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M>;
@@ -85,37 +71,21 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
         P::SUSPENDS
     }
 
-    fn suspend<P: Kind, M: Metrics>(
+    fn govern<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
-        key: Key,
-        timeout: Option<Duration>,
-    ) -> bool {
-        P::suspend(session, key, timeout)
-    }
-
-    fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize) {
-        let _ = (session, keys);
+        operation: &Operation,
+    ) -> Answer {
+        P::govern(session, operation)
     }
 
     fn limit_failure_records<P: Kind, M: Metrics>(_: &mut Keys<P, Self, M>, _: usize) -> bool {
         false
     }
 
-    fn set_policy<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, policy: Policy) {
-        P::set_policy(session, policy);
-    }
-
-    fn add_debounced<P: Kind, M: Metrics>(
-        session: &mut Access<'_, P, Self, M>,
-        key: Key,
-        times: [Duration; 2],
-    ) -> Result<Added, Rejected<Key>> {
-        P::add_debounced(session, key, times)
-    }
-
     fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
-        P::set_policy(&mut queue.at(Instant::EPOCH), setup.policy.build());
+        let policy = Operation::SetPolicy(setup.policy.clone());
+        let _ = P::govern(&mut queue.at(Instant::EPOCH), &policy);
         queue.limit_due_keys(setup.due_keys_max);
         queue
     }
@@ -132,19 +102,17 @@ impl Home for Growable {
         true
     }
 
-    fn suspend<P: Kind, M: Metrics>(
+    fn govern<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
-        key: Key,
-        timeout: Option<Duration>,
-    ) -> bool {
-        match timeout {
-            Some(timeout) => session.suspend(&key, timeout),
-            None => session.resume(&key),
+        operation: &Operation,
+    ) -> Answer {
+        match *operation {
+            Operation::LimitKeys(keys) => {
+                session.limit_keys(keys);
+                Answer::Done
+            }
+            _ => suspended!(session, operation),
         }
-    }
-
-    fn limit_keys<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, keys: usize) {
-        session.limit_keys(keys);
     }
 
     fn limit_failure_records<P: Kind, M: Metrics>(
@@ -153,18 +121,6 @@ impl Home for Growable {
     ) -> bool {
         queue.limit_failure_records(keys);
         true
-    }
-
-    fn set_policy<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, policy: Policy) {
-        session.set_policy(policy);
-    }
-
-    fn add_debounced<P: Kind, M: Metrics>(
-        session: &mut Access<'_, P, Self, M>,
-        key: Key,
-        [quiet, max]: [Duration; 2],
-    ) -> Result<Added, Rejected<Key>> {
-        session.add_debounced(key, quiet, max)
     }
 
     fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
@@ -272,7 +228,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
-        if lack::<P, S>(operation) {
+        if lack::<P>(operation) {
             return Answer::Lacking;
         }
         let this = self;

@@ -10,10 +10,10 @@ use requeue_core::priority::{
     Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSuspension,
 };
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{Added, GroupLimits, GroupState, Policy, Queue, Rejected};
+use requeue_core::{GroupLimits, GroupState, Queue};
 
-use super::Key;
 use super::direct::Access;
+use super::{Answer, Key, Operation};
 use crate::limiter::{AnyLimiter, FloatBits};
 
 /// Returns the group of a key, in queues that have groups.
@@ -166,83 +166,69 @@ pub trait Kind: Priorities + Sized {
         let _ = (session, after);
     }
 
-    /// Sets the policy of a queue of a fixed size, if it can have one.
-    fn set_policy<Q, S, M>(session: &mut Access<'_, Q, S, M>, policy: Policy)
+    /// Does to a queue of a fixed size what only one with a policy can.
+    fn govern<Q, S, M>(session: &mut Access<'_, Q, S, M>, operation: &Operation) -> Answer
     where
         Q: Priorities,
         S: Storage<Policy<Q> = Self::FixedPolicy>,
         M: Metrics,
     {
-        let _ = (session, policy);
-    }
-
-    /// Debounces an add to a queue of a fixed size. The key comes back if it cannot.
-    fn add_debounced<Q, S, M>(
-        session: &mut Access<'_, Q, S, M>,
-        key: Key,
-        [quiet, max]: [Duration; 2],
-    ) -> Result<Added, Rejected<Key>>
-    where
-        Q: Priorities,
-        S: Storage<Policy<Q> = Self::FixedPolicy>,
-        M: Metrics,
-    {
-        let _ = (session, quiet, max);
-        Err(Rejected::Full(key))
-    }
-
-    /// Suspends a key in a queue of a fixed size, or resumes it without a timeout.
-    fn suspend<Q, S, M>(
-        session: &mut Access<'_, Q, S, M>,
-        key: Key,
-        timeout: Option<Duration>,
-    ) -> bool
-    where
-        Q: Priorities,
-        S: Storage<Policy<Q> = Self::FixedPolicy>,
-        M: Metrics,
-    {
-        let _ = (session, key, timeout);
-        false
+        let _ = (session, operation);
+        Answer::Lacking
     }
 }
 
-/// What a kind around `P` does as `P` does.
-macro_rules! policy_of {
-    ($inner:ident) => {
-        fn set_policy<Q, S, M>(session: &mut Access<'_, Q, S, M>, policy: Policy)
-        where
-            Q: Priorities,
-            S: Storage<Policy<Q> = Self::FixedPolicy>,
-            M: Metrics,
-        {
-            $inner::set_policy(session, policy);
+/// Does what a queue with a policy can.
+macro_rules! governed {
+    ($session:expr, $operation:expr) => {
+        match *$operation {
+            Operation::AddDebounced(key, quiet, max) => {
+                Answer::Added($session.add_debounced(key, quiet, max))
+            }
+            Operation::SetPolicy(ref policy) => {
+                $session.set_policy(policy.build());
+                Answer::Done
+            }
+            _ => Answer::Lacking,
         }
+    };
+}
 
-        fn add_debounced<Q, S, M>(
-            session: &mut Access<'_, Q, S, M>,
-            key: Key,
-            times: [Duration; 2],
-        ) -> Result<Added, Rejected<Key>>
-        where
-            Q: Priorities,
-            S: Storage<Policy<Q> = Self::FixedPolicy>,
-            M: Metrics,
-        {
-            $inner::add_debounced(session, key, times)
+/// Does what a queue that can suspend keys can.
+macro_rules! suspended {
+    ($session:expr, $operation:expr) => {
+        match *$operation {
+            Operation::Suspend(key, timeout) => Answer::Is($session.suspend(&key, timeout)),
+            Operation::Resume(key) => Answer::Is($session.resume(&key)),
+            _ => governed!($session, $operation),
         }
+    };
+}
 
-        fn suspend<Q, S, M>(
-            session: &mut Access<'_, Q, S, M>,
-            key: Key,
-            timeout: Option<Duration>,
-        ) -> bool
+pub(super) use {governed, suspended};
+
+macro_rules! govern {
+    ($session:ident, $operation:ident => $answer:expr) => {
+        fn govern<Q, S, M>($session: &mut Access<'_, Q, S, M>, $operation: &Operation) -> Answer
         where
             Q: Priorities,
             S: Storage<Policy<Q> = Self::FixedPolicy>,
             M: Metrics,
         {
-            $inner::suspend(session, key, timeout)
+            $answer
+        }
+    };
+}
+
+macro_rules! age {
+    ($session:ident, $after:ident => $set:expr) => {
+        fn age<Q, S, M>($session: &mut Access<'_, Q, S, M>, $after: Option<Duration>)
+        where
+            Q: Priorities<Age = Self::Age>,
+            S: Storage,
+            M: Metrics,
+        {
+            $set;
         }
     };
 }
@@ -270,71 +256,23 @@ impl<const P: usize> Kind for Levels<P> {
     without_groups!();
 }
 
-/// What a kind that can have a policy does.
-macro_rules! governs {
-    () => {
-        const GOVERNS: bool = true;
-        const AGES: bool = P::AGES;
-
-        without_groups!();
-
-        fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
-        where
-            Q: Priorities<Age = Self::Age>,
-            S: Storage,
-            M: Metrics,
-        {
-            P::age(session, after);
-        }
-
-        fn set_policy<Q, S, M>(session: &mut Access<'_, Q, S, M>, policy: Policy)
-        where
-            Q: Priorities,
-            S: Storage<Policy<Q> = Self::FixedPolicy>,
-            M: Metrics,
-        {
-            session.set_policy(policy);
-        }
-
-        fn add_debounced<Q, S, M>(
-            session: &mut Access<'_, Q, S, M>,
-            key: Key,
-            [quiet, max]: [Duration; 2],
-        ) -> Result<Added, Rejected<Key>>
-        where
-            Q: Priorities,
-            S: Storage<Policy<Q> = Self::FixedPolicy>,
-            M: Metrics,
-        {
-            session.add_debounced(key, quiet, max)
-        }
-    };
-}
-
 impl<P: Kind<Naming<Key> = ()>> Kind for WithPolicy<P> {
-    governs!();
+    const GOVERNS: bool = true;
+    const AGES: bool = P::AGES;
+
+    without_groups!();
+    age!(session, after => P::age(session, after));
+    govern!(session, operation => governed!(session, operation));
 }
 
 impl<P: Kind<Naming<Key> = ()>> Kind for WithSuspension<P> {
+    const GOVERNS: bool = true;
+    const AGES: bool = P::AGES;
     const SUSPENDS: bool = true;
 
-    governs!();
-
-    fn suspend<Q, S, M>(
-        session: &mut Access<'_, Q, S, M>,
-        key: Key,
-        timeout: Option<Duration>,
-    ) -> bool
-    where
-        Q: Priorities,
-        S: Storage<Policy<Q> = Self::FixedPolicy>,
-        M: Metrics,
-    {
-        match timeout {
-            Some(timeout) => session.suspend(&key, timeout),
-            None => session.resume(&key),
-        }
-    }
+    without_groups!();
+    age!(session, after => P::age(session, after));
+    govern!(session, operation => suspended!(session, operation));
 }
 
 impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
@@ -343,16 +281,8 @@ impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
     const AGES: bool = true;
 
     without_groups!();
-    policy_of!(P);
-
-    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
-    where
-        Q: Priorities<Age = Self::Age>,
-        S: Storage,
-        M: Metrics,
-    {
-        session.age_after(after);
-    }
+    age!(session, after => session.age_after(after));
+    govern!(session, operation => P::govern(session, operation));
 }
 
 impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
@@ -361,7 +291,8 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     const SUSPENDS: bool = P::SUSPENDS;
     const AGES: bool = P::AGES;
 
-    policy_of!(P);
+    age!(session, after => P::age(session, after));
+    govern!(session, operation => P::govern(session, operation));
 
     fn fixed<const N: usize, I: Index, M: Metrics>(
         limiter: AnyLimiter,
@@ -390,14 +321,5 @@ impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
 
     fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupState> {
         queue.group(&group)
-    }
-
-    fn age<Q, S, M>(session: &mut Access<'_, Q, S, M>, after: Option<Duration>)
-    where
-        Q: Priorities<Age = Self::Age>,
-        S: Storage,
-        M: Metrics,
-    {
-        P::age(session, after);
     }
 }
