@@ -240,13 +240,25 @@ const CONFIGURED: [Choice; 12] = [
     },
 ];
 
-const USED: [Choice; 9] = uses!(
-    debounce, suspend, merge, displace, restore, pause, cancel, change, backlog
+const USED: [Choice; 8] = uses!(
+    debounce, suspend, merge, displace, restore, pause, cancel, change
 );
+
+/// A backlog is of keys that no operation has made ready yet.
+const BACKLOG: Choice = Choice {
+    name: "backlog",
+    values: &[
+        ("no", NOTHING),
+        ("yes", |it, _| {
+            it.uses.backlog = true;
+            it.configuration.due_keys_max = 1;
+        }),
+    ],
+};
 
 /// Every option there is.
 pub fn options() -> impl Iterator<Item = &'static Choice> + Clone {
-    CONFIGURED.iter().chain(&USED)
+    CONFIGURED.iter().chain(&USED).chain([&BACKLOG])
 }
 
 /// A value of an option: the places of both.

@@ -308,6 +308,7 @@ pub(super) fn operations(
 ) -> BoxedStrategy<Vec<Operation>> {
     // A crowd forms where keys come faster than they go.
     let (keys, length, adds) = match crowd {
+        Crowd::Few if uses.backlog => (6, 60, 3),
         Crowd::Few => (6, 60, 1),
         Crowd::Many => (40, 150, 6),
     };
