@@ -36,12 +36,10 @@ fn recording() -> Verdict {
         println!("NOT COMPARED: a real kube-apiserver, which only `cargo xtask kube` builds");
         return Ok(());
     };
-    let build = "cargo build --locked --manifest-path kube/Cargo.toml -p requeue-kube-proof";
-    cmd(build).run()?;
-    let program = root().join("kube/target/debug/scenarios");
-    let scenario = server.given_to(cmd("").arg(program.display().to_string()));
-    let folder = target("kube/scenarios");
-    scenario.env("FOLDER", folder).args(["conformance"]).run()
+    let scenario = "cargo run --locked --manifest-path kube/Cargo.toml -p requeue-kube-proof --bin \
+                    scenarios -- conformance";
+    let scenario = server.given_to(cmd(scenario));
+    scenario.env("FOLDER", target("kube/scenarios")).run()
 }
 
 /// The major versions of kube that the library accepts, beside the newest one, which is in
