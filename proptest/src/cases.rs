@@ -32,6 +32,7 @@ mod merge;
 mod panicking_worker;
 mod pause;
 mod pauses;
+mod poll;
 mod priorities;
 mod reclaim;
 mod recorder;

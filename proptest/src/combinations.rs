@@ -35,6 +35,8 @@ pub struct Uses {
     pub debounce: bool,
     /// Keys wait for an event.
     pub suspend: bool,
+    /// Runs end with pauses that grow.
+    pub poll: bool,
     /// Adds meet a deadline by other rules than the earliest.
     pub merge: bool,
     /// A key makes way for one of a higher level.
@@ -56,6 +58,7 @@ impl Uses {
     pub const ANY: Self = Self {
         debounce: true,
         suspend: true,
+        poll: true,
         merge: true,
         displace: true,
         restore: true,
@@ -240,8 +243,8 @@ const CONFIGURED: [Choice; 12] = [
     },
 ];
 
-const USED: [Choice; 8] = uses!(
-    debounce, suspend, merge, displace, restore, pause, cancel, change
+const USED: [Choice; 9] = uses!(
+    debounce, suspend, poll, merge, displace, restore, pause, cancel, change
 );
 
 /// A backlog is of keys that no operation has made ready yet.

@@ -358,6 +358,7 @@ pub(crate) const DRAWN: &[Drawn] = &[
                 Action::RequeueAfter(ns(1)),
                 Action::Snooze(ns(2)),
                 Action::Suspend(ns(1)),
+                Action::poll(ns(1), ns(2)),
             ];
             ends.map(|end| O::Complete(Run::Pick(0), end)).into()
         }),

@@ -276,6 +276,8 @@ const OF_SUSPENSIONS: &[&str] = &[
     "suspend::a_resumed_key_that_nothing_asks_for_is_gone",
     "suspend::a_suspended_key_is_a_leftover",
     "suspend::cancel_ends_a_suspension",
+    "poll::pauses_double_while_nothing_changes",
+    "poll::what_cuts_a_pause_short_starts_them_again",
 ];
 const OF_PANICS: &[&str] = &[
     "panicking_worker::its_key_comes_back_as_failed",

@@ -95,6 +95,7 @@ fn each_bad_habit_is_found_and_its_history_is_short() {
         assert!(lines <= lines_max, "{habit:?}, {lines} lines: {failure}");
     }
     Check::new(|| Counting::new(Habit::None)).run();
+    Check::new(|| Counting::new(Habit::Polls)).run();
 }
 
 /// A failure that comes late counts: after an early one the key is mostly added once more.

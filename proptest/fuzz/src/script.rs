@@ -118,13 +118,19 @@ fn level(bytes: &mut Unstructured) -> Result<u8> {
 
 /// How a run may end.
 pub(crate) fn action(bytes: &mut Unstructured) -> Result<Action> {
-    Ok(match bytes.int_in_range(0..=6_u8)? {
+    let action = match bytes.int_in_range(0..=7_u8)? {
         0 => Action::Release,
         1 => Action::Success,
         2 => Action::RequeueAfter(draw::duration(bytes)?),
         3 => Action::Retry,
         4 => Action::GiveUp,
         5 => Action::Suspend(draw::duration(bytes)?),
+        6 => Action::poll(draw::duration(bytes)?, draw::duration(bytes)?),
         _ => Action::Snooze(draw::duration(bytes)?),
+    };
+    Ok(if bytes.ratio(1, 4_u8)? {
+        action.with_priority(level(bytes)?)
+    } else {
+        action
     })
 }

@@ -198,14 +198,19 @@ impl<'b> Bytes<'b> {
     }
 
     pub(crate) fn action(&mut self) -> Action {
-        match self.below(8) {
+        let action = match self.below(10) {
             0..2 => Action::Release,
             2 => Action::Success,
             3 => Action::Retry,
             4 => Action::GiveUp,
             5 => Action::RequeueAfter(self.delay()),
             6 if self.uses.suspend => Action::Suspend(self.delay()),
+            7..9 if self.uses.poll => Action::poll(self.delay(), self.delay()),
             _ => Action::Snooze(self.delay()),
+        };
+        match self.below(8) {
+            6.. => action.with_priority(self.below(4)),
+            _ => action,
         }
     }
 

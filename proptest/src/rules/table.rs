@@ -132,6 +132,12 @@ macro_rules! for_each_case {
                 a_suspended_key_is_a_leftover: 1 suspensions;
                 cancel_ends_a_suspension: 1 suspensions;
             }
+            poll {
+                pauses_double_while_nothing_changes: 1 suspensions;
+                what_cuts_a_pause_short_starts_them_again: 1 suspensions;
+                a_key_that_polls_is_a_leftover: 1;
+                a_success_is_timed_from_the_first_add: 1;
+            }
             why {
                 a_key_is_in_each_state_as_it_goes_round: 2;
                 a_backoff_is_no_delay_that_was_asked_for: 1;

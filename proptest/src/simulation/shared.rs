@@ -200,17 +200,17 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         let finished = self.act(|queue| queue.finish(ticket, key, action, now));
         let mut ledger = self.ledger.borrow_mut();
         ledger.ends(key);
-        match (action, finished) {
+        match (action.into_parts().0, finished) {
             (Action::RequeueAfter(delay) | Action::Snooze(delay), _)
             | (
-                Action::Retry,
+                Action::Retry | Action::Poll(..),
                 Finished::Delayed(delay) | Finished::Suspended(delay) | Finished::Leftover(delay),
             ) => {
                 ledger.added(key, now + delay, now);
             }
-            (Action::Retry, Finished::Ready) => {
+            (Action::Retry | Action::Poll(..), Finished::Ready) => {
                 ledger.added(key, now, now);
-                // The limiter's delay is not reported of a key that was added during its run.
+                // The delay is not reported of a key that was added during its run.
                 if let Some(due) = self.act(|queue| queue.due(key, now)) {
                     ledger.added(key, due, now);
                 }

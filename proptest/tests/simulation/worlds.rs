@@ -25,6 +25,8 @@ pub(crate) enum Habit {
     Spins,
     /// Comes back at once, always.
     NeverRests,
+    /// Looks again, in pauses that grow, until it finds its work done.
+    Polls,
     /// Its world asserts.
     AssertsInItsWorld,
     LeftToChance,
@@ -110,7 +112,13 @@ impl World for Counting {
         written?;
         let mark = move |world: &mut Self| world.marked.insert(key, wanted);
         context.call("mark", mark).await?;
-        Ok(Action::Success)
+        Ok(match habit {
+            Habit::Polls if marked != Some(wanted) => {
+                let poll = Action::poll(Duration::from_millis(1), Duration::from_millis(8));
+                poll.with_priority(0)
+            }
+            _ => Action::Success,
+        })
     }
 
     fn always(&self) -> Result<(), String> {
