@@ -1,7 +1,7 @@
 //! The queue in a bare loop: no Embassy, no executor, no task.
 //!
-//! An interrupt adds keys. The loop works on them, and sleeps until the next interrupt or the next
-//! deadline.
+//! Interrupts add keys, and resume those that wait for them. The loop works on keys, and sleeps
+//! until the next interrupt or the next deadline.
 
 #![no_std]
 #![no_main]
@@ -11,7 +11,7 @@ use core::time::Duration;
 use portable_atomic::{AtomicU32, Ordering};
 use requeue_bare::binding::Clock;
 use requeue_bare::limiter::default_item_based;
-use requeue_bare::priority::WithPolicy;
+use requeue_bare::priority::WithSuspension;
 use requeue_bare::{Action, Board, Instant, Policy, Queue, WorkQueue};
 use requeue_firmware::{arch, board, end, handler, println};
 
@@ -41,27 +41,36 @@ impl Board for Virt {
 static SLEEPS: AtomicU32 = AtomicU32::new(0);
 
 /// Room for eight keys. The sensors share a bus that allows 500 runs a second, one at a time.
-static SENSORS: WorkQueue<Virt, u16, 8, WithPolicy> = WorkQueue::from_queue(
+static SENSORS: WorkQueue<Virt, u16, 8, WithSuspension> = WorkQueue::from_queue(
     Queue::new(default_item_based()).with_policy(Policy::new().run_rate(500.0, 1)),
     Virt,
 );
 
 fn on_interrupt(_line: u16) {
-    // A full queue would return the key as an error; here there is room for every key.
-    let _ = SENSORS.add(17);
-}
-
-/// Sensor 17 is read. Sensor 18 does not answer, and is retried after 1 ms, 2 ms, 4 ms and so on.
-fn reconcile(key: u16) -> Action {
-    match key {
-        17 => Action::Success,
-        _ => Action::Retry,
+    if !SENSORS.resume(&19) {
+        // A full queue would return the key as an error; here there is room for every key.
+        let _ = SENSORS.add(17);
     }
 }
 
-const RUNS: usize = 6;
-/// One for each deadline of sensor 18, of which there are five, and one for a token of the bus.
-const SLEEPS_EXPECTED: u32 = 6;
+/// Sensor 17 is read. Sensor 18 does not answer, and is retried after 1 ms, 2 ms, 4 ms and so on.
+/// Sensor 19 measures until the line is raised, which sensor 18 does when it is first read.
+fn reconcile(key: u16, is_first: bool) -> Action {
+    match (key, is_first) {
+        (19, true) => return Action::Suspend(Duration::from_millis(100)),
+        (18, true) => board::pend(board::LINES[0]),
+        _ => {}
+    }
+    match key {
+        18 => Action::Retry,
+        _ => Action::Success,
+    }
+}
+
+const RUNS: usize = 7;
+/// One for each deadline of sensor 18, of which there are four, and one for each token of the bus
+/// that is waited for, of which there are three.
+const SLEEPS_EXPECTED: u32 = 7;
 
 #[riscv_rt::entry]
 fn main() -> ! {
@@ -71,21 +80,33 @@ fn main() -> ! {
     added.expect("room for eight keys");
     board::pend(board::LINES[0]);
     board::pend(board::LINES[0]);
+    SENSORS.add(19).expect("room for eight keys");
 
     let mut seen = [(0, 0); RUNS];
     let mut runs = 0;
     let ended = SENSORS.run(|&key| {
+        let is_first = seen.iter().all(|(other, _)| *other != key);
         seen[runs] = (key, Virt.now().as_nanos() / 1_000_000);
         runs += 1;
         if runs == RUNS {
             // A real loop never ends.
             SENSORS.shut_down();
         }
-        reconcile(key)
+        reconcile(key, is_first)
     });
     let sleeps = SLEEPS.load(Ordering::Relaxed);
     println!("superloop: key and millisecond of each run: {seen:?}; {sleeps} sleeps");
-    // Two interrupts make one run. Nothing is early, and the first retry waits for its token too.
-    let on_time = seen == [(17, 0), (18, 5), (18, 7), (18, 9), (18, 13), (18, 21)];
+    // Two interrupts make one run. Nothing is early, a resumed key runs before its timeout, and each
+    // run waits for its token.
+    let expected = [
+        (17, 0),
+        (19, 2),
+        (18, 5),
+        (19, 7),
+        (18, 9),
+        (18, 11),
+        (18, 15),
+    ];
+    let on_time = seen == expected;
     end(ended.is_ok() && on_time && sleeps == SLEEPS_EXPECTED)
 }
