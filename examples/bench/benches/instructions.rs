@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use requeue_bench::callgrind::instructions;
 use requeue_bench::harness::{Suite, machine};
@@ -14,6 +15,7 @@ use requeue_bench::port::Port;
 use requeue_bench::subject::{Nothing, Subject, grouped, ours};
 use requeue_bench::taking::{By, Ready, in_a_task, on_a_thread, ready};
 use requeue_bench::workloads::{LimitedCycle, Scale, Steady, Workload};
+use requeue_core::{Action, Instant};
 
 const SEED: u64 = 20_261_120;
 const OPERATIONS: u32 = 20_000;
@@ -21,6 +23,8 @@ const OPERATIONS: u32 = 20_000;
 const WAITING: usize = 10_000;
 /// A case that does nothing.
 const LOOP: &str = "loop";
+/// The same, without a subject.
+const LOOP_ALONE: &str = "loop alone";
 
 /// `SipHash` without a random seed.
 type Sip = core::hash::BuildHasherDefault<std::hash::DefaultHasher>;
@@ -107,6 +111,19 @@ const TAKING: [Case; 5] = [
     }),
 ];
 
+/// Keys that wait for an event, beside keys that are added instead.
+const SUSPENDING: [Case; 3] = [
+    (LOOP_ALONE, |_, count| {
+        (0..count).for_each(|count| _ = black_box(count))
+    }),
+    ("take, release, add", |waiting, count| {
+        suspending(waiting, count, false);
+    }),
+    ("take, suspend, resume", |waiting, count| {
+        suspending(waiting, count, true);
+    }),
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [flag, key, case, waiting, count] = arguments.as_slice()
@@ -117,7 +134,8 @@ fn main() -> ExitCode {
         } else {
             cases::<String>()
         };
-        let mut all = cases.iter().chain(&GROUPED).chain(&FAILING).chain(&TAKING);
+        let all = cases.iter().chain(&GROUPED).chain(&FAILING).chain(&TAKING);
+        let mut all = all.chain(&SUSPENDING);
         if let Some((_, run)) = all.find(|(name, _)| name == case) {
             run(waiting.parse().unwrap_or(0), count.parse().unwrap_or(0));
         }
@@ -136,12 +154,14 @@ fn main() -> ExitCode {
     let rows_of_failing = [1, WAITING].map(|waiting| row::<u64>(&mut suite, &FAILING, waiting));
     suite.group("Instructions per add, take, success of a worker alone, u64");
     let row_of_taking = row::<u64>(&mut suite, &TAKING, WAITING);
+    suite.group("Instructions per wait for an event, u64");
+    let row_of_suspending = row::<u64>(&mut suite, &SUSPENDING, WAITING);
     let mut all = rows
         .into_iter()
         .chain([row_of_strings])
         .chain(rows_of_groups)
         .chain(rows_of_failing)
-        .chain([row_of_taking]);
+        .chain([row_of_taking, row_of_suspending]);
     if all.any(|row| row.is_none()) {
         eprintln!("valgrind is needed to count instructions, and did not run");
         return ExitCode::FAILURE;
@@ -222,4 +242,28 @@ fn taking(worker: impl FnOnce(Ready, &[u64]), waiting: usize, count: u32) {
     let queue = ready(waiting, &mut random);
     let keys: Vec<u64> = random.keys(2 * OPERATIONS as usize);
     worker(queue, &keys[..count as usize]);
+}
+
+/// Runs `count` cycles of a key that is taken, waits for an event, and runs again when it comes.
+fn suspending(keys: usize, count: u32, suspends: bool) {
+    let mut queue = ours::<u64, Fold>();
+    let mut random = Random::new(SEED);
+    let now = Instant::EPOCH;
+    let _ = queue.at(now).add_many(random.keys(keys), |_| {});
+    let action = match suspends {
+        true => Action::Suspend(Duration::from_secs(60)),
+        false => Action::Release,
+    };
+    for _ in 0..count {
+        let Some(work) = queue.at(now).try_get() else {
+            return;
+        };
+        black_box(queue.at(now).finish(work.ticket, action));
+        let woken = match suspends {
+            true => queue.at(now).resume(&work.key),
+            false => queue.at(now).add(work.key).is_ok(),
+        };
+        black_box(woken);
+        let _ = queue.at(now).close();
+    }
 }
