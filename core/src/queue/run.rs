@@ -472,7 +472,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     #[inline(always)]
     fn finish(&mut self, ticket: Ticket, action: Action, now: Instant) -> Finished {
-        let ends = Ends {
+        let ends = |action: &Action| Ends {
             forgets: action.forgets(),
             succeeds: action.succeeds(),
         };
@@ -504,7 +504,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let _ = self.make_some_ready(id, now);
         }
         let again = if holds {
-            let Some(again) = self.end_held_run(ticket, ends, now) else {
+            let Some(again) = self.end_held_run(ticket, ends(&action), now) else {
                 return Finished::Stale;
             };
             if let (Some(_), Some(delay), false) = (action.polls(), delay, was_dirty) {
@@ -525,7 +525,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             delay = suspended.or(delay);
             again
         } else {
-            match self.end_run::<false>(ticket, ends, now) {
+            match self.end_run::<false>(ticket, ends(&action), now) {
                 Some(again) => again,
                 None => return Finished::Stale,
             }
