@@ -165,6 +165,35 @@ fn a_delay_goes_on_while_its_key_is_suspended() {
     assert_eq!(key(&mut queue, 16), Some(1));
 }
 
+/// As for any other key: what has passed can be neither taken back nor moved.
+#[test]
+fn a_deadline_that_passes_during_the_suspension_is_an_add_that_has_happened() {
+    let delayed = || {
+        let mut queue = Boards::new(NoLimit);
+        queue.at(at(0)).add_after(1, MS).unwrap();
+        assert!(queue.at(at(0)).suspend(&1, NEVER));
+        queue
+    };
+    let mut queue = delayed();
+    assert_eq!(
+        queue.at(at(0)).cancel_delay(&1),
+        Some(at(1)),
+        "it is pending"
+    );
+    let mut queue = delayed();
+    assert_eq!(queue.at(at(5)).cancel_delay(&1), None);
+    queue.assert_valid();
+    assert!(queue.at(at(6)).resume(&1));
+    assert_eq!(key(&mut queue, 6), Some(1));
+
+    let mut queue = delayed();
+    assert_eq!(queue.at(at(5)).add_after(1, 10 * MS), Ok(Added::Delayed));
+    assert!(queue.at(at(6)).resume(&1));
+    queue.assert_valid();
+    assert_eq!((key(&mut queue, 6), key(&mut queue, 14)), (Some(1), None));
+    assert_eq!(key(&mut queue, 15), Some(1), "both adds are worked on");
+}
+
 #[test]
 fn a_failure_is_held_and_suspended_for_as_long_as_the_later_of_both() {
     let policy = Policy::new().hold_failures();
@@ -185,6 +214,23 @@ fn a_failure_is_held_and_suspended_for_as_long_as_the_later_of_both() {
         }
         assert_eq!(key(&mut queue, runs), Some(1));
     }
+}
+
+/// The hold has set the key's deadline before the failures are forgotten, although no call has
+/// looked since the timeout.
+#[test]
+fn failures_that_are_forgotten_after_the_timeout_leave_the_deadline_of_their_hold() {
+    let policy = Policy::new().hold_failures();
+    let limiter = Exponential::new(8 * MS, 1000 * MS);
+    let mut queue = Boards::new(limiter).with_policy(policy);
+    queue.at(at(0)).add(1).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    queue.at(at(0)).finish(work.ticket, Action::Retry);
+    assert!(queue.at(at(0)).suspend(&1, 3 * MS));
+    assert_eq!(queue.at(at(5)).forget(&1), 1);
+    queue.assert_valid();
+    assert_eq!(key(&mut queue, 7), None);
+    assert_eq!(key(&mut queue, 8), Some(1));
 }
 
 #[test]

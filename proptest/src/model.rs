@@ -455,10 +455,13 @@ impl Model {
     /// What an operation on a key begins with. The last key that is released is the operation's
     /// own, if that is due.
     fn arrive_at(&mut self, key: Key) {
-        let Some(most) = self.due_keys_max else {
-            return self.arrive();
-        };
-        self.release_with(usize::from(most), Some(key));
+        match self.due_keys_max {
+            None => self.arrive(),
+            Some(most) => {
+                let _ = self.release_with(usize::from(most), Some(key));
+            }
+        }
+        self.let_own_deadline_pass(key);
     }
 
     /// What an operation on the first ready key begins with.

@@ -249,8 +249,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         K: Borrow<B>,
         B: Eq + Hash + ?Sized,
     {
-        let queue = &mut *self.queue;
-        let Some(id) = queue.slots.locate(key).found() else {
+        let Self { queue, now, .. } = self;
+        // A suspension that has ended leaves the key with its hold, which this ends afterwards.
+        let located = if queue.suspends() {
+            queue.locate(key, *now)
+        } else {
+            queue.slots.locate(key)
+        };
+        let Some(id) = located.found() else {
             return 0;
         };
         let failures = queue.failures_of(id);

@@ -90,7 +90,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         B: Eq + Hash + ?Sized,
     {
         let located = self.slots.locate(key);
-        let _ = self.make_due_ready(located.found().unwrap_or(SlotId::NONE), now);
+        let own = located.found().unwrap_or(SlotId::NONE);
+        let _ = self.make_due_ready(own, now);
+        self.let_own_deadline_pass(own, now);
         located
     }
 

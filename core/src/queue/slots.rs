@@ -27,7 +27,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 *spare = Some(key);
                 return Ok(Added::Coalesced);
             }
-            let _ = self.make_due_ready(located.found().unwrap_or(SlotId::NONE), now);
+            let own = located.found().unwrap_or(SlotId::NONE);
+            let _ = self.make_due_ready(own, now);
+            self.let_own_deadline_pass(own, now);
             located
         } else {
             // On a board the shorter path for a key that is ready costs more than it saves.

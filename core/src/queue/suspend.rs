@@ -143,7 +143,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Whether a key may be suspended, or will be.
     #[inline]
-    fn suspends(&self) -> bool {
+    pub(super) fn suspends(&self) -> bool {
         S::Policy::<P>::SUSPENDS && self.gate.has(Gate::SUSPENDS)
     }
 
@@ -380,6 +380,28 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         self.queue_suspended(id, level);
         Added::Raised
+    }
+
+    /// Lets the deadline of a suspended key pass, which the heap does not have: it is an add that
+    /// has happened.
+    #[inline]
+    pub(super) fn let_own_deadline_pass(&mut self, id: SlotId, now: Instant) {
+        if self.is_suspended(id) && !self.closed {
+            self.queue_if_past(id, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn queue_if_past(&mut self, id: SlotId, now: Instant) {
+        let due = self.deadline(id).filter(|due| !due.is_never());
+        if due.is_some_and(|due| due <= now) {
+            let levels = self.levels(id);
+            let queued = self.suspension(id).has(Suspension::QUEUED);
+            let _ = self.take_deadline(id);
+            let before = if queued { levels.queued } else { LOWEST };
+            self.queue_suspended(id, before.max(levels.delayed));
+        }
     }
 
     fn queue_suspended(&mut self, id: SlotId, level: u8) {

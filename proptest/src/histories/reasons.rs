@@ -106,10 +106,13 @@ impl Pair {
     }
 }
 
-/// Whether no reason has changed, but that a run may be followed by another: an active key may also
-/// have a deadline.
+/// Whether no reason has changed, but that a run or a suspension may be followed by a run: an active
+/// or suspended key may also have a deadline.
 fn are_same(now: &Reasons, before: &Reasons) -> bool {
-    let runs = |why: &Why| matches!(why, Why::Running { .. });
     let mut both = now.iter().zip(before);
-    both.all(|((_, now), (_, before))| now == before || runs(now) && runs(before))
+    both.all(|((_, now), (_, before))| match (now, before) {
+        (Why::Running { .. }, Why::Running { .. }) => true,
+        (Why::Suspended { .. }, Why::Suspended { .. }) => now.until() == before.until(),
+        _ => now == before,
+    })
 }

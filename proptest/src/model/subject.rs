@@ -141,7 +141,12 @@ impl Subject for Model {
                 Answer::AddedMany(many, rejected)
             }
             Operation::Restore(left) => Answer::Restored(self.take_over(left)),
-            Operation::Forget(key) => Answer::Count(self.forget_key(key) as usize),
+            Operation::Forget(key) => {
+                if self.has_suspended {
+                    self.arrive_at(key);
+                }
+                Answer::Count(self.forget_key(key) as usize)
+            }
             Operation::CancelKey(key) => Answer::State(self.take_back(key)),
             Operation::CancelDelay(key) => Answer::Due(self.take_delay_back(key)),
             Operation::Expedite(key) => Answer::Is(self.end_delay(key)),

@@ -172,6 +172,22 @@ impl Model {
         self.settle();
     }
 
+    /// A deadline that has passed is an add that has happened, also of a suspended key: nothing is
+    /// left of it that could be moved or taken back.
+    pub(super) fn let_own_deadline_pass(&mut self, key: Key) {
+        let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
+        let is_open = !self.is_shutting_down;
+        let passed = entry.filter(|entry| is_open && self.is_suspended(key) && self.is_due(entry));
+        if let Some(entry) = passed {
+            self.waiting.retain(|entry| entry.key != key);
+            let suspended = self.suspended.iter_mut();
+            for suspended in suspended.filter(|suspended| suspended.key == key) {
+                suspended.queued = suspended.queued.max(Some(entry.level));
+            }
+            self.settle();
+        }
+    }
+
     /// An add runs the key when it is suspended no longer.
     pub(super) fn add_suspended(&mut self, key: Key, level: u8) -> Added {
         let mut suspended = self.suspended.iter_mut();
