@@ -24,9 +24,9 @@ use crate::time::nanos;
 /// `Success` and `RequeueAfter` say that the run worked, `Retry` and `GiveUp` that it failed, and
 /// the others neither.
 ///
-/// If a key has two reasons to run again, the earlier time counts: a key that was added during its
-/// run runs again at once, whatever the action. Only `Suspend` and a [hold](crate::Policy) keep it
-/// waiting.
+/// A key that was added during its run runs again at once, whatever the action. Only `Suspend` and a
+/// [hold](crate::Policy) keep it waiting. Its deadline still comes: of the one that an action sets and
+/// the one that the key already has, the earlier counts.
 ///
 /// The next run has the priority level of this one. [`with_priority`](Self::with_priority) chooses
 /// another.
@@ -125,8 +125,11 @@ impl Action {
     ///   pause, so its own is `min`.
     ///
     /// In all else this is [`Snooze`](Self::Snooze) with that pause: it sets a deadline, and an
-    /// earlier one that is pending counts instead. A pause whose deadline does not count has not
-    /// begun. A [hold](crate::Policy) that lasts longer prolongs it.
+    /// earlier one that is pending counts instead, and then the next pause is `min`. A
+    /// [hold](crate::Policy) that lasts longer prolongs it.
+    ///
+    /// The queue counts the pauses, and does not remember how long they were: pass the same `min` and
+    /// `max` each time. A pause of zero counts as none.
     ///
     /// The longest pause is the longest multiple of `min` that is not above `max`, and at most
     /// 2^24 - 1 times `min`. A `max` below `min` counts for both. With a `min` of zero the key runs

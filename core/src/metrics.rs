@@ -81,13 +81,12 @@ pub trait Metrics {
         let _ = duration;
     }
 
-    /// Receives how long a key took to succeed: from its first add to the end of a run with
-    /// [`Success`](crate::Action::Success) or [`RequeueAfter`](crate::Action::RequeueAfter).
+    /// Receives how long a key took to succeed: from when it first becomes ready to the end of a run
+    /// with [`Success`](crate::Action::Success) or [`RequeueAfter`](crate::Action::RequeueAfter).
     ///
-    /// The time begins when the key becomes ready, so the delay of the first add does not count. It
-    /// goes on through failed runs, backoff, [`Snooze`](crate::Action::Snooze),
-    /// [`poll`](crate::Action::poll) and suspensions, and while the key is ready, delayed or active
-    /// for whatever reason. An add during the run that succeeds begins the next time.
+    /// The delay of the first add does not count. The time goes on through failed runs, backoff,
+    /// [`Snooze`](crate::Action::Snooze), [`poll`](crate::Action::poll) and suspensions, and while
+    /// the key is ready, delayed or active for whatever reason. An add during the run that succeeds begins the next time.
     ///
     /// A key whose failures are forgotten without a success
     /// ([`GiveUp`](crate::Action::GiveUp)), for which nothing asks any more (its run ended with

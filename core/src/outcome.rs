@@ -275,7 +275,7 @@ pub enum Finished {
     /// if the key was added during its run.
     Delayed(Duration),
     /// The key is [suspended](crate::Action::Suspend): it runs when it is resumed, and at the
-    /// latest after this long.
+    /// latest after this long. Zero if the timeout is over: the next operation makes it ready.
     Suspended(Duration),
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).

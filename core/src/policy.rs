@@ -37,7 +37,7 @@ use alloc::boxed::Box;
 /// | its run ends, and it was added meanwhile | delayed until the hold is over |
 /// | `add_rate_limited` while it is ready | delayed until the hold is over |
 /// | [`expedite`](crate::Session::expedite) | delayed until the hold is over |
-/// | [`forget`](crate::Session::forget) | failures and holds are forgotten |
+/// | [`forget`](crate::Session::forget), `GiveUp` | failures and holds are forgotten |
 /// | a success | failures and holds are forgotten, and then a cool-down begins |
 /// | shutdown while it is delayed | a leftover, with the time that is left of the hold |
 ///

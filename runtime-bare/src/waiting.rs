@@ -33,7 +33,8 @@ methods! {
     /// Looks at the queue once, in one critical section, and never sleeps: for a loop that does
     /// other things as well. O(log n).
     ///
-    /// To sleep after [`Look::Idle`] without missing an interrupt, use [`get`](Self::get).
+    /// To sleep until `until` or another time of yours without missing an interrupt, look once more
+    /// in [`Board::masked`], and arm and sleep there too. Or use [`get`](Self::get).
     ///
     /// # Examples
     ///

@@ -4,7 +4,7 @@ use std::io;
 use std::process;
 
 /// Calls `stop` at the first ctrl-c, and ends the process at the second, with the code 130. On Unix
-/// SIGTERM and SIGHUP count as well.
+/// SIGTERM and SIGHUP count as well. Needs the feature `ctrlc` of `requeue-std`.
 ///
 /// `stop` runs on a thread of its own, which is no signal handler: it may do anything. A second
 /// signal while it runs ends the process after it. To lose no key, it shuts the queues down, and

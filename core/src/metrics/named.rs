@@ -32,7 +32,7 @@ use super::{Metrics, Times};
 /// | `workqueue_depth_by_priority` | gauge: the depth of each priority level |
 /// | `workqueue_coalesced_total` | counter: adds that cause no run of their own |
 /// | `workqueue_oldest_ready_seconds` | gauge: how long the first ready key has been ready |
-/// | `workqueue_time_to_success_seconds` | histogram: the time from a key's first add to its success |
+/// | `workqueue_time_to_success_seconds` | histogram: the time from when a key first becomes ready to its success |
 /// | `workqueue_attempts_at_success` | histogram: which attempt succeeded, from 1 |
 ///
 /// Kubernetes does not have the last seven. [`Metrics::time_to_success`] defines the last two. [`Workers::metrics`](crate::Workers::metrics) reports
@@ -252,7 +252,7 @@ fn describe() {
     describe_histogram!(
         "workqueue_time_to_success_seconds",
         seconds,
-        "The time from a key's first add to its success"
+        "The time from when a key first becomes ready to its success"
     );
     describe_histogram!(
         "workqueue_attempts_at_success",
