@@ -97,12 +97,12 @@ pub mod embassy {
 /// The queue for loops on microcontrollers: the crate `requeue-bare`.
 ///
 /// ```
-/// use requeue::bare::{ManualBoard, WorkQueue};
+/// use requeue::bare::{ManualClock, WorkQueue};
 /// use requeue::limiter::default_item_based;
 ///
 /// // Your own type that implements `Board` for your hardware.
-/// static BOARD: ManualBoard = ManualBoard::new();
-/// static TO_READ: WorkQueue<&ManualBoard, u8, 16> = WorkQueue::new(default_item_based(), &BOARD);
+/// static BOARD: ManualClock = ManualClock::new();
+/// static TO_READ: WorkQueue<&ManualClock, u8, 16> = WorkQueue::new(default_item_based(), &BOARD);
 ///
 /// /// Called by an interrupt handler.
 /// fn on_data_ready(sensor: u8) {

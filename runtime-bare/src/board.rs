@@ -111,22 +111,22 @@ impl<B: Board> Board for &B {
 /// ```
 /// use core::time::Duration;
 /// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{ManualBoard, WorkQueue};
+/// use requeue_bare::{ManualClock, WorkQueue};
 ///
-/// let board = ManualBoard::new();
-/// let queue: WorkQueue<&ManualBoard, u16, 8> = WorkQueue::new(default_item_based(), &board);
+/// let board = ManualClock::new();
+/// let queue: WorkQueue<&ManualClock, u16, 8> = WorkQueue::new(default_item_based(), &board);
 /// let hour = Duration::from_secs(3600);
 /// let _ = queue.add_after(17, hour);
 /// queue.get().unwrap().success();
 /// assert_eq!(board.elapsed(), hour);
 /// ```
 #[derive(Debug)]
-pub struct ManualBoard {
+pub struct ManualClock {
     now: Mutex<Cell<Duration>>,
     alarm: Mutex<Cell<Option<Instant>>>,
 }
 
-impl ManualBoard {
+impl ManualClock {
     /// Creates a board whose time is zero.
     pub const fn new() -> Self {
         Self {
@@ -149,19 +149,19 @@ impl ManualBoard {
     }
 }
 
-impl Default for ManualBoard {
+impl Default for ManualClock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Clock for ManualBoard {
+impl Clock for ManualClock {
     fn now(&self) -> Instant {
         Instant::EPOCH + self.elapsed()
     }
 }
 
-impl Board for ManualBoard {
+impl Board for ManualClock {
     fn arm(&self, at: Option<Instant>) {
         critical_section::with(|section| self.alarm.borrow(section).set(at));
     }

@@ -10,7 +10,7 @@ mod waiting;
 
 pub use requeue_core::{backoff, limiter, metrics, priority, storage};
 
-pub use board::{Board, ManualBoard};
+pub use board::{Board, ManualClock};
 pub use queue::{Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};

@@ -13,7 +13,7 @@ use requeue_core::metrics::Metrics;
 use requeue_core::priority::{Groups, Plain, Priorities, WithSuspension};
 use requeue_core::storage::Fixed;
 
-use crate::board::{Board, ManualBoard};
+use crate::board::{Board, ManualClock};
 
 /// Writes an `impl` block of the queue.
 macro_rules! methods {
@@ -102,15 +102,15 @@ pub(crate) type Shared<H, K, const N: usize, P, L, const WAITERS: usize, M, I> =
 ///
 /// ```
 /// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{Finished, Guard, ManualBoard, WorkQueue};
+/// use requeue_bare::{Finished, Guard, ManualClock, WorkQueue};
 ///
-/// fn read(sensor: Guard<'_, &ManualBoard, u16, 16>) -> Finished {
+/// fn read(sensor: Guard<'_, &ManualClock, u16, 16>) -> Finished {
 ///     let replies = *sensor != 17;
 ///     if replies { sensor.success() } else { sensor.retry() }
 /// }
 ///
-/// let board = ManualBoard::new();
-/// let queue: WorkQueue<&ManualBoard, u16, 16> = WorkQueue::new(default_item_based(), &board);
+/// let board = ManualClock::new();
+/// let queue: WorkQueue<&ManualClock, u16, 16> = WorkQueue::new(default_item_based(), &board);
 /// queue.add_many([17, 18], |_| {});
 /// assert!(matches!(read(queue.get().unwrap()), Finished::Delayed(_)));
 /// assert_eq!(read(queue.get().unwrap()), Finished::Idle);
@@ -172,11 +172,11 @@ pub type Guard<
 ///
 /// ```
 /// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{Action, ManualBoard, WorkQueue};
+/// use requeue_bare::{Action, ManualClock, WorkQueue};
 ///
 /// // On a board: your own type that implements `Board`.
-/// static BOARD: ManualBoard = ManualBoard::new();
-/// static SENSORS: WorkQueue<&ManualBoard, u16, 8> =
+/// static BOARD: ManualClock = ManualClock::new();
+/// static SENSORS: WorkQueue<&ManualClock, u16, 8> =
 ///     WorkQueue::new(default_item_based(), &BOARD);
 ///
 /// fn on_data_ready() {
@@ -230,11 +230,11 @@ where
     ///
     /// ```
     /// use requeue_bare::limiter::default_item_based;
-    /// use requeue_bare::{ManualBoard, WorkQueue};
+    /// use requeue_bare::{ManualClock, WorkQueue};
     ///
-    /// static BOARD: ManualBoard = ManualBoard::new();
+    /// static BOARD: ManualClock = ManualClock::new();
     /// // 1 ms doubled per failure for each key.
-    /// static QUEUE: WorkQueue<&ManualBoard, u16, 16> = WorkQueue::new(default_item_based(), &BOARD);
+    /// static QUEUE: WorkQueue<&ManualClock, u16, 16> = WorkQueue::new(default_item_based(), &BOARD);
     /// # let _ = QUEUE.add(1);
     /// ```
     #[doc(alias = "NewRateLimitingQueue")]
@@ -260,11 +260,11 @@ where
     /// ```
     /// use requeue_bare::limiter::{Exponential, default_item_based};
     /// use requeue_bare::priority::WithPolicy;
-    /// use requeue_bare::{ManualBoard, Policy, Queue, WorkQueue};
+    /// use requeue_bare::{ManualClock, Policy, Queue, WorkQueue};
     ///
-    /// static BOARD: ManualBoard = ManualBoard::new();
+    /// static BOARD: ManualClock = ManualClock::new();
     /// // At most 500 runs a second, one at a time.
-    /// static QUEUE: WorkQueue<&ManualBoard, u16, 8, WithPolicy> = WorkQueue::from_queue(
+    /// static QUEUE: WorkQueue<&ManualClock, u16, 8, WithPolicy> = WorkQueue::from_queue(
     ///     Queue::new(default_item_based()).with_policy(Policy::new().run_rate(500.0, 1)),
     ///     &BOARD,
     /// );
@@ -364,14 +364,14 @@ where
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<ManualBoard, &'static str, 4, WithSuspension> {
-    WorkQueue::new(default_item_based(), ManualBoard::new())
+pub fn example() -> WorkQueue<ManualClock, &'static str, 4, WithSuspension> {
+    WorkQueue::new(default_item_based(), ManualClock::new())
 }
 
 /// The queue with groups of the examples in the documentation.
 #[doc(hidden)]
 pub fn example_groups()
--> WorkQueue<ManualBoard, (&'static str, u32), 8, Groups<&'static str>, NoLimit> {
+-> WorkQueue<ManualClock, (&'static str, u32), 8, Groups<&'static str>, NoLimit> {
     let queue = Queue::with_groups(NoLimit, (), |key: &(&'static str, u32)| key.0);
-    WorkQueue::from_queue(queue, ManualBoard::new())
+    WorkQueue::from_queue(queue, ManualClock::new())
 }

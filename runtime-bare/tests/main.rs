@@ -15,14 +15,14 @@ use requeue_bare::binding::Clock;
 use requeue_bare::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_bare::priority::{Groups, Plain, WithPolicy};
 use requeue_bare::{
-    Action, Board, GroupLimits, Instant, Look, ManualBoard, Policy, Queue, WaitError, WorkQueue,
+    Action, Board, GroupLimits, Instant, Look, ManualClock, Policy, Queue, WaitError, WorkQueue,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A board whose interrupts come while it sleeps, and which counts what the queue asks of it.
 struct Desk {
-    time: ManualBoard,
+    time: ManualClock,
     /// What happens during each sleep, in order. After the last, sleeping waits for the alarm.
     interrupts: RefCell<Vec<Box<dyn FnOnce()>>>,
     sleeps: Cell<u32>,
@@ -33,7 +33,7 @@ struct Desk {
 impl Desk {
     fn new() -> &'static Self {
         leak(Self {
-            time: ManualBoard::new(),
+            time: ManualClock::new(),
             interrupts: RefCell::default(),
             sleeps: Cell::new(0),
             alarms: RefCell::default(),
@@ -214,7 +214,7 @@ fn a_drain_waits_for_runs_that_interrupts_end() {
 
 /// One of two cores. It is interrupted by its waker alone.
 struct Core {
-    time: ManualBoard,
+    time: ManualClock,
     wakes: Arc<Wakes>,
     asleep: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -260,7 +260,7 @@ impl Board for Core {
 #[test]
 fn an_add_of_another_core_wakes_the_one_that_sleeps() {
     let core = Core {
-        time: ManualBoard::new(),
+        time: ManualClock::new(),
         wakes: Arc::default(),
         asleep: RefCell::new(None),
     };
