@@ -69,8 +69,7 @@ pub(crate) fn a_key_that_polls_is_a_leftover(script: &mut Script) {
     );
 }
 
-/// The time to success goes from the first add through every retry and pause, and an attempt is a
-/// failure or the success.
+/// A success is timed from the first add, through retries and pauses, and its failures are counted.
 ///
 /// Source: requeue-core, Metrics::time_to_success
 pub(crate) fn a_success_is_timed_from_the_first_add(script: &mut Script) {
