@@ -390,7 +390,7 @@ impl Model {
     }
 
     /// As many steps as it takes: groups that get a token come in each, and overtake the backlog.
-    fn release_all(&mut self) {
+    pub(super) fn release_all(&mut self) {
         let most = self.due_keys_max.map_or(usize::MAX, usize::from);
         while self.release(most) {}
     }

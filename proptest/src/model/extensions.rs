@@ -99,7 +99,7 @@ impl Model {
             // Behind a lock, what is due is released first, and the time of groups goes on.
             self.groups_come_due();
         }
-        self.without_time(|model| while model.release(usize::MAX) {});
+        self.without_time(Self::release_all);
         let Waiting {
             due, key, level, ..
         } = self.first_waiting()?;
