@@ -454,7 +454,10 @@ mod tests {
             RequeueAfter(Duration),
             Snooze(Duration),
         }
-        assert_eq!(size_of::<Action>(), size_of::<Plain>());
+        // They are in padding, which there is where 64 bits are aligned to as many: on all boards.
+        if align_of::<Duration>() == 8 {
+            assert_eq!(size_of::<Action>(), size_of::<Plain>());
+        }
     }
 
     #[test]
