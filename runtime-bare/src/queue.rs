@@ -1,4 +1,5 @@
-//! The queue of a bare loop.
+//! The queue of a bare loop: its type, and how it is made. Owns the choice of lock and storage; what
+//! an operation does is core's.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -15,10 +16,10 @@ use requeue_core::storage::Fixed;
 
 use crate::board::{Board, ManualClock};
 
-/// Writes an `impl` block of the queue.
+/// Writes an `impl` block of the queue, perhaps of a trait.
 macro_rules! methods {
-    ([$doc:literal] $($methods:tt)+) => {
-        #[doc = $doc]
+    ([$($doc:literal)? $(impl $Trait:path)?] $($methods:tt)+) => {
+        $(#[doc = $doc])?
         impl<
             H: Board,
             K: Eq + Hash,
@@ -28,7 +29,7 @@ macro_rules! methods {
             const WAITERS: usize,
             M: Metrics,
             I: Index,
-        > WorkQueue<H, K, N, P, L, WAITERS, M, I>
+        > $($Trait for)? WorkQueue<H, K, N, P, L, WAITERS, M, I>
         {
             $($methods)+
         }
@@ -244,15 +245,8 @@ where
     }
 }
 
-impl<H, K, const N: usize, P, L, const WAITERS: usize, M, I> WorkQueue<H, K, N, P, L, WAITERS, M, I>
-where
-    H: Board,
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    M: Metrics,
-    I: Index,
-{
+methods! {
+    []
     /// Creates a queue of chosen parts, on a board.
     ///
     /// # Examples
@@ -284,16 +278,9 @@ where
     }
 }
 
-impl<H, K, const N: usize, P, L, const WAITERS: usize, M, I> AsShared
-    for WorkQueue<H, K, N, P, L, WAITERS, M, I>
-where
-    H: Board,
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    M: Metrics,
-    I: Index,
-{
+methods! {
+    [impl AsShared]
+
     type Host = BareHost<H, K, N, P, L, WAITERS, M, I>;
 
     fn as_shared(&self) -> &Shared<H, K, N, P, L, WAITERS, M, I> {
@@ -347,16 +334,9 @@ methods! {
     face!(closing);
 }
 
-impl<H, K, const N: usize, P, L, const WAITERS: usize, M, I> fmt::Debug
-    for WorkQueue<H, K, N, P, L, WAITERS, M, I>
-where
-    H: Board,
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    M: Metrics,
-    I: Index,
-{
+methods! {
+    [impl fmt::Debug]
+
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.fmt(f)
     }
