@@ -3,6 +3,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+compile_error!(
+    "requeue-std needs threads and a clock, and wasm32-unknown-unknown has neither. Use `Queue` of requeue-core, and pass it the time that JavaScript has."
+);
+
 mod clock;
 #[cfg(feature = "ctrlc")]
 mod ctrl_c;

@@ -3,6 +3,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+compile_error!(
+    "requeue-tokio needs Tokio's clock, which panics on wasm32-unknown-unknown. Use `Queue` of requeue-core, and pass it the time that JavaScript has."
+);
+
 mod clock;
 mod queue;
 mod sync;

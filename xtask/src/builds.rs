@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::cmd::{Cmd, cmd, run_each};
+use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::examples;
 use crate::report::{Stop, Verdict};
 use crate::toolchain::{self, for_rust_version, for_system, for_target};
-use crate::tools::{CARGO_HACK, QEMU_PPC64, with_protoc};
+use crate::tools::{CARGO_HACK, NODE, QEMU_PPC64, with_protoc};
 use crate::workspace::{OURS, published};
 
 /// A command of cargo for every package of the workspace with all of its features. With any other
@@ -124,7 +124,31 @@ pub(crate) fn systems() -> Verdict {
     };
     let hosted = for_system(check(HOSTED), "aarch64-apple-darwin")?;
     let hosted = for_system(hosted, "x86_64-pc-windows-msvc")?;
-    run_each([hosted, for_system(check(WASM), "wasm32-unknown-unknown")?])
+    run_each([hosted, for_system(check(WASM), "wasm32-unknown-unknown")?])?;
+    wasm()
+}
+
+/// On WebAssembly a queue on JavaScript's clock runs, and the adapters whose clock panics there say
+/// so when they are compiled.
+fn wasm() -> Verdict {
+    let build = cmd("cargo build --release -p requeue-wasm");
+    for_system(build, "wasm32-unknown-unknown")?.run()?;
+    let module = target("wasm32-unknown-unknown/release/requeue_wasm.wasm");
+    NODE.get()?
+        .args(["examples/wasm/check.mjs", &module])
+        .run()?;
+    for package in ["requeue-std", "requeue-tokio"] {
+        let check = cmd("cargo check --quiet -p").arg(package);
+        let check = for_system(check, "wasm32-unknown-unknown")?;
+        let output = check
+            .command()
+            .output()
+            .map_err(|error| error.to_string())?;
+        if !String::from_utf8_lossy(&output.stderr).contains(&format!("error: {package} needs")) {
+            return Err(format!("{check}: does not say that the clock is missing").into());
+        }
+    }
+    Ok(())
 }
 
 /// A 32-bit processor, and a big-endian one, which an emulator runs. Targets with musl bring all

@@ -3,7 +3,7 @@
 use crate::builds::{self, core_alone, program, whole};
 use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::report::{Step, Verdict};
-use crate::tools::{CARGO_DENY, with_protoc};
+use crate::tools::{CARGO_DENY, ZIZMOR, with_protoc};
 use crate::{api, book, examples, firmware, fuzz, kube, servers, tidy};
 
 /// A table of steps: name, what it checks, function.
@@ -20,6 +20,7 @@ pub(crate) const STEPS: &[Step] = steps! {
     "fmt" "the sources are formatted" fmt;
     "tidy" "which package may use which, what the state machine knows, what pages name" tidy::run;
     "links" "the links of every page" book::links;
+    "workflows" "what GitHub runs: no mistake and no right that zizmor knows to be wrong" workflows;
     "book" "the guide: its contents, and its pages, in target/book" book::run;
     "clippy" "every target of every package, warnings denied" clippy;
     "doc" "the documentation, warnings denied" doc;
@@ -81,6 +82,13 @@ fn fmt() -> Verdict {
             .into_iter()
             .chain(firmware.map(check)),
     )
+}
+
+fn workflows() -> Verdict {
+    let line = ZIZMOR
+        .get()?
+        .args("--offline --quiet --persona=pedantic .".split(' '));
+    line.run()
 }
 
 fn clippy() -> Verdict {

