@@ -72,8 +72,8 @@ fn check_state_machine(path: &str, text: &str, found: &mut Vec<String>) {
 
 fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
     let (from, manifest) = (&package.name, &package.manifest);
-    // Its lints are those of the workspace, but for one `unsafe impl`.
-    let has_own_lints = from == "requeue-interrupts";
+    // Their lints are those of the workspace, but for an `unsafe impl` and for exported names.
+    let has_own_lints = ["requeue-interrupts", "requeue-wasm"].contains(&from.as_str());
     if !has_own_lints && !read(manifest)?.contains("[lints]\nworkspace = true") {
         found.push(format!(
             "{manifest}: the lints of the workspace are not inherited"
