@@ -1209,6 +1209,22 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.group(name))
         }
 
+        /// Returns the name of the group of a key, also if the queue does not have the key. Costs as
+        /// the function that computes it, which runs while the queue is locked.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $groups]
+        /// assert_eq!(queue.group_of(&("a", 1)), "a");
+        /// ```
+        pub fn group_of<G>(&self, key: &$K) -> G
+        where
+            $P: $crate::priority::Grouped<Group = G>,
+        {
+            self.as_shared().look(|queue| queue.group_of(key))
+        }
+
         /// Returns the groups, with the figures of each: an iterator that looks at 32 of them (8
         /// with `Fixed` storage) under each lock, O(1) each. Changes nothing.
         ///

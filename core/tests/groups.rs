@@ -437,3 +437,29 @@ fn a_group_without_ready_keys_is_not_blocked_by_its_rate() {
     let group = queue.group(&0).unwrap();
     assert!(!group.blocked, "{group:?}");
 }
+
+/// The limits that count now, also for a group that has not been looked at since they were set.
+#[test]
+fn a_group_shows_its_limits() {
+    let mut queue = queue();
+    add(&mut queue, [(0, 0), (1, 0)]);
+    let limits = |queue: &Shared, group: u8| {
+        let group = queue.group(&group).unwrap();
+        (group.max_active, group.weight, group.rate)
+    };
+    assert_eq!(limits(&queue, 0), (None, 1, None));
+
+    let common = GroupLimits::new().max_active(2).rate(10.0, 5);
+    queue.at(NOW).limit_groups(common);
+    let own = GroupLimits::new().weight(3);
+    queue.at(NOW).limit_group(1, Some(own)).unwrap();
+    assert_eq!(limits(&queue, 0), (Some(2), 1, Some((10.0, 5))));
+    assert_eq!(limits(&queue, 1), (None, 3, None));
+
+    let own = GroupLimits::new().rate(0.5, 1);
+    queue.at(NOW).limit_group(1, Some(own)).unwrap();
+    assert_eq!(limits(&queue, 1), (None, 1, Some((0.5, 1))));
+    queue.at(NOW).limit_group(1, None).unwrap();
+    assert_eq!(limits(&queue, 1), limits(&queue, 0));
+    queue.assert_valid();
+}

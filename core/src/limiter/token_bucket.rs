@@ -144,6 +144,10 @@ impl TokenBucket {
     }
 
     /// Whether it ever lets a call wait.
+    pub(crate) const fn rate_and_burst(&self) -> (f64, u32) {
+        (self.rate, self.burst)
+    }
+
     pub(crate) const fn is_limited(&self) -> bool {
         self.rate < Self::UNLIMITED_RATE
     }

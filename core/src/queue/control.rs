@@ -2,6 +2,7 @@
 //! or ends a run.
 
 use crate::group::Grouped;
+use crate::levels::Naming as _;
 use crate::lists::grouped::{GroupLimits, GroupState};
 
 use super::*;
@@ -229,6 +230,28 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         B: Eq + Hash + ?Sized,
     {
         self.lists.groups()?.state(name)
+    }
+
+    /// Returns the name of the group of a key, also if the queue does not have the key. Costs as the
+    /// function that computes it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Groups;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::Queue;
+    ///
+    /// let queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
+    ///     Queue::with_groups(NoLimit, (), |key| key.0);
+    /// assert_eq!(queue.group_of(&("a", 1)), "a");
+    /// ```
+    pub fn group_of<G>(&self, key: &K) -> G
+    where
+        P: Grouped<Group = G>,
+    {
+        self.naming.group_of(key)
     }
 
     /// Returns how many groups there are. O(1).

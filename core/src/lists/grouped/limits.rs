@@ -120,7 +120,24 @@ impl Default for GroupLimits {
 }
 
 /// The figures of a group: see [`Queue::group`](crate::Queue::group).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::limiter::NoLimit;
+/// use requeue_core::priority::Groups;
+/// use requeue_core::storage::Fixed;
+/// use requeue_core::{GroupLimits, Instant, Queue};
+///
+/// let now = Instant::EPOCH;
+/// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
+///     Queue::with_groups(NoLimit, (), |key| key.0);
+/// queue.at(now).limit_groups(GroupLimits::new().max_active(2).rate(10.0, 5));
+/// let _ = queue.at(now).add(("a", 1));
+/// let a = queue.group("a").unwrap();
+/// assert_eq!((a.max_active, a.rate, a.weight), (Some(2), Some((10.0, 5)), 1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GroupState {
     /// How many of its keys are ready.
@@ -134,6 +151,13 @@ pub struct GroupState {
     pub blocked: bool,
     /// Whether it is [paused](crate::Session::pause_group). Shutdown ends the pause.
     pub paused: bool,
+    /// How many of its keys may be [active](GroupLimits::max_active) at once. `None` if that is not
+    /// limited.
+    pub max_active: Option<usize>,
+    /// How many of its keys are handed out in each of its turns.
+    pub weight: u16,
+    /// Its [rate](GroupLimits::rate): keys per second, and the burst. `None` if it has none.
+    pub rate: Option<(f64, u32)>,
 }
 
 /// The rate of a group.
@@ -256,12 +280,18 @@ impl<B: Backing> GroupedLists<B> {
         let own = &slot.meta;
         // Without ready keys there is no deadline at which it would be noticed that it has one.
         let waits_for_token = own.is_resting && own.ready > 0;
+        let share = own.own.unwrap_or(self.limits.share());
+        let rate = self.rate_of(group).map(|rate| &rate.bucket);
+        let rate = own.own.map_or(self.limits.bucket(), |_| rate);
         let state = GroupState {
             ready: own.ready as usize,
             active: own.active as usize,
             total: own.total as usize,
             blocked: waits_for_token || !own.is_within(&self.limits, self.closed),
             paused: own.paused && !self.closed,
+            max_active: (share.max_active != u32::MAX).then_some(share.max_active as usize),
+            weight: share.weight.get(),
+            rate: rate.map(TokenBucket::rate_and_burst),
         };
         Some((&slot.key, state))
     }
