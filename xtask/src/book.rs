@@ -39,10 +39,6 @@ pub(crate) fn run() -> Verdict {
             continue;
         }
         let text = read(&page)?;
-        // mdBook says so, and goes on.
-        if text.contains("{{#include") {
-            return Err(format!("{page}: includes a file that does not exist").into());
-        }
         fs::write(&page, leave(&text, &sources))?;
         written.push(page);
     }
@@ -61,12 +57,18 @@ fn mistakes() -> Verdict<Vec<String>> {
         if name != "SUMMARY.md" && !summary.contains(&format!("]({name})")) {
             mistakes.push(format!("{page}: SUMMARY.md does not list it"));
         }
-        all += &read(&page)?;
+        let text = read(&page)?;
+        if with_programs(&page, &text)? != text {
+            mistakes.push(format!(
+                "{page}: not the programs as they are: run `cargo xtask book`"
+            ));
+        }
+        all += &text;
     }
     for name in examples::names()? {
         let path = format!("{}/{name}.rs", examples::FOLDER);
-        if !all.contains(&path) {
-            mistakes.push(format!("{path}: no chapter names it"));
+        if !all.contains(&format!("{PROGRAM}{path} -->")) && !all.contains(&format!("{path})")) {
+            mistakes.push(format!("{path}: no chapter shows it"));
         }
     }
     let table = examples::promised(&read(format!("{}/delays.rs", examples::FOLDER))?);
@@ -91,6 +93,41 @@ fn mistakes() -> Verdict<Vec<String>> {
     let unknown = metrics(&shown).filter(|name| !code.contains(&format!("\"{name}\"")));
     mistakes.extend(unknown.map(|name| format!("{SOURCES}: no metric is called `{name}`")));
     Ok(mistakes)
+}
+
+/// What stands above a program in a page, before its path.
+const PROGRAM: &str = "<!-- program: ";
+
+/// Copies the programs into the pages of the book, which a repository shows as they are.
+pub(crate) fn write() -> Verdict {
+    for page in committed(&format!("{SOURCES}/*.md"))? {
+        let text = read(&page)?;
+        let new = with_programs(&page, &text)?;
+        if new != text {
+            println!("{page}");
+            fs::write(root().join(page), new)?;
+        }
+    }
+    Ok(())
+}
+
+/// The page with the programs that its comments name, each as it is now.
+fn with_programs(page: &str, text: &str) -> Verdict<String> {
+    let (mut whole, mut lines) = (String::new(), text.lines());
+    while let Some(line) = lines.next() {
+        whole += line;
+        whole.push('\n');
+        let path = line.strip_prefix(PROGRAM);
+        let Some(path) = path.and_then(|path| path.strip_suffix(" -->")) else {
+            continue;
+        };
+        let begins = lines.next() == Some("```rust,ignore");
+        if !begins || !lines.any(|line| line == "```") {
+            return Err(format!("{page}: no code below {path}").into());
+        }
+        whole += &format!("```rust,ignore\n{}```\n", read(path)?);
+    }
+    Ok(whole)
 }
 
 /// The names of metrics in a text, without what Prometheus appends to that of a histogram.
@@ -139,6 +176,21 @@ mod tests {
         assert_eq!(page("../../../examples/a.rs"), at("examples/a.rs"));
         assert_eq!(page("../grafana.json"), at("docs/book/grafana.json"));
         assert_eq!(page("cookbook.html"), "<a href=\"cookbook.html\">b</a>");
+    }
+
+    #[test]
+    fn a_page_shows_the_programs_that_it_names() {
+        let shown = |code: &str| format!("a\n{PROGRAM}rust-toolchain.toml -->\n{code}b\n");
+        let file = read("rust-toolchain.toml").unwrap();
+        let new = format!("```rust,ignore\n{file}```\n");
+        let old = "```rust,ignore\nfn main() {}\n```\n";
+        for code in [old, &new] {
+            let page = with_programs("a.md", &shown(code)).unwrap();
+            assert_eq!(page, shown(&new));
+        }
+        for cut in ["", "```rust,ignore\nfn main() {}\n"] {
+            assert!(with_programs("a.md", &shown(cut)).is_err(), "{cut:?}");
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ Commands:
   ci [STEP…]                  every step, or those named; goes on after a failure
   ci --except STEP…           all steps but those named
   api                         writes the lists of public items, docs/api, which the step `api` compares
+  book                        copies the programs of the guide into its pages, which the step `book`
+                              compares
   bench [ARGUMENT…]           hands its arguments to `cargo bench -p requeue-bench`
   bench --plot [PICTURE…]     measures what pictures show, and draws them
   firmware                    the images of `examples/firmware`, on every emulated board
@@ -91,6 +93,7 @@ fn dispatch(words: &[&str]) -> Verdict {
             ci(names, How::new(false, by_name))
         }
         ["api"] => api::write(),
+        ["book"] => book::write(),
         ["bench", "--plot", names @ ..] => pictures::measure(names),
         ["bench", rest @ ..] => cmd("cargo bench -p requeue-bench")
             .args(rest.to_vec())

@@ -7,7 +7,6 @@
 
 use panic_halt as _;
 
-// ANCHOR: app
 #[rtic::app(device = lm3s6965, dispatchers = [SSI0])]
 mod app {
     use requeue_embassy::limiter::default_item_based;
@@ -41,4 +40,3 @@ mod app {
         let _ = TO_READ.run(read).await;
     }
 }
-// ANCHOR_END: app
