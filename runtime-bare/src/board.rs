@@ -27,9 +27,8 @@ use requeue_core::binding::Clock;
 ///
 /// ```
 /// use core::sync::atomic::{AtomicU64, Ordering};
-/// use requeue_bare::binding::Clock;
-/// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{Board, Instant, WorkQueue};
+/// use requeue::bare::limiter::default_item_based;
+/// use requeue::bare::{Board, Clock, Instant, WorkQueue};
 ///
 /// # static MTIME: AtomicU64 = AtomicU64::new(0);
 /// # static MTIMECMP: AtomicU64 = AtomicU64::new(0);
@@ -110,8 +109,8 @@ impl<B: Board> Board for &B {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{ManualClock, WorkQueue};
+/// use requeue::bare::limiter::default_item_based;
+/// use requeue::bare::{ManualClock, WorkQueue};
 ///
 /// let board = ManualClock::new();
 /// let queue: WorkQueue<&ManualClock, u16, 8> = WorkQueue::new(default_item_based(), &board);

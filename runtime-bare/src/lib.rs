@@ -14,6 +14,7 @@ pub use board::{Board, ManualClock};
 pub use queue::{Guard, WorkQueue};
 #[doc(hidden)]
 pub use queue::{example, example_groups};
+pub use requeue_core::binding::Clock;
 pub use requeue_core::{
     Action, AddOptions, Added, AddedMany, Finished, GroupLimits, GroupState, Instant, IntoAction,
     KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext, Scheduled, Stats,

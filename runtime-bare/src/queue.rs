@@ -41,11 +41,12 @@ pub(crate) use methods;
 macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
-            $part: "requeue_bare", "# let queue = requeue_bare::example();",
-            "# let queue = requeue_bare::example_groups();", K, P, Fixed<N, I>
+            $part: "requeue::bare", "# let queue = requeue::bare::example();",
+            "# let queue = requeue::bare::example_groups();", K, P, Fixed<N, I>
         }
     };
 }
+pub(crate) use face;
 
 /// A critical section as core's [`Lock`].
 ///
@@ -102,8 +103,8 @@ pub(crate) type Shared<H, K, const N: usize, P, L, const WAITERS: usize, M, I> =
 /// # Examples
 ///
 /// ```
-/// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{Finished, Guard, ManualClock, WorkQueue};
+/// use requeue::bare::limiter::default_item_based;
+/// use requeue::bare::{Finished, Guard, ManualClock, WorkQueue};
 ///
 /// fn read(sensor: Guard<'_, &ManualClock, u16, 16>) -> Finished {
 ///     let replies = *sensor != 17;
@@ -172,8 +173,8 @@ pub type Guard<
 /// # Examples
 ///
 /// ```
-/// use requeue_bare::limiter::default_item_based;
-/// use requeue_bare::{Action, ManualClock, WorkQueue};
+/// use requeue::bare::limiter::default_item_based;
+/// use requeue::bare::{Action, ManualClock, WorkQueue};
 ///
 /// // On a board: your own type that implements `Board`.
 /// static BOARD: ManualClock = ManualClock::new();
@@ -216,6 +217,7 @@ pub struct WorkQueue<
     pub(crate) shared: Shared<H, K, N, P, L, WAITERS, M, I>,
 }
 
+/// Making a queue.
 impl<H, K, const N: usize, P, L, const WAITERS: usize, I> WorkQueue<H, K, N, P, L, WAITERS, (), I>
 where
     H: Board,
@@ -230,8 +232,8 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_bare::limiter::default_item_based;
-    /// use requeue_bare::{ManualClock, WorkQueue};
+    /// use requeue::bare::limiter::default_item_based;
+    /// use requeue::bare::{ManualClock, WorkQueue};
     ///
     /// static BOARD: ManualClock = ManualClock::new();
     /// // 1 ms doubled per failure for each key.
@@ -246,15 +248,15 @@ where
 }
 
 methods! {
-    []
+    ["Making a queue from parts."]
     /// Creates a queue of chosen parts, on a board.
     ///
     /// # Examples
     ///
     /// ```
-    /// use requeue_bare::limiter::{Exponential, default_item_based};
-    /// use requeue_bare::priority::WithPolicy;
-    /// use requeue_bare::{ManualClock, Policy, Queue, WorkQueue};
+    /// use requeue::bare::limiter::{Exponential, default_item_based};
+    /// use requeue::bare::priority::WithPolicy;
+    /// use requeue::bare::{ManualClock, Policy, Queue, WorkQueue};
     ///
     /// static BOARD: ManualClock = ManualClock::new();
     /// // At most 500 runs a second, one at a time.
@@ -270,11 +272,6 @@ methods! {
         Self {
             shared: Shared::<H, K, N, P, L, WAITERS, M, I>::new(lock, board),
         }
-    }
-
-    /// Returns the board. O(1).
-    pub const fn board(&self) -> &H {
-        self.shared.clock()
     }
 }
 
@@ -305,33 +302,13 @@ methods! {
 methods! {
     ["Taking keys without waiting."]
     requeue_core::queue_face! {
-        taking: "requeue_bare", "# let queue = requeue_bare::example();", K, Self::handle,
+        taking: "requeue::bare", "# let queue = requeue::bare::example();", K, Self::handle,
         Guard<'_, H, K, N, P, L, WAITERS, M, I>
     }
 
     pub(crate) fn handle(&self) -> &Shared<H, K, N, P, L, WAITERS, M, I> {
         &self.shared
     }
-}
-
-methods! {
-    ["Looking. None of these waits."]
-    face!(looking);
-}
-
-methods! {
-    ["Control."]
-    face!(control);
-}
-
-methods! {
-    ["Limits and groups."]
-    face!(limits);
-}
-
-methods! {
-    ["Shutting down. None of these waits."]
-    face!(closing);
 }
 
 methods! {

@@ -2,15 +2,17 @@
 //! core's.
 
 use core::hash::Hash;
+use core::time::Duration;
 
 use requeue_core::binding::{Access, AsShared, Getter, Index, Look as Step, Next, Wait};
 use requeue_core::limiter::RateLimiter;
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::Priorities;
+use requeue_core::storage::Fixed;
 use requeue_core::{Action, Instant, IntoAction, WaitError};
 
 use crate::board::Board;
-use crate::queue::{BareHost, Guard, Shared, WorkQueue, methods};
+use crate::queue::{BareHost, Guard, Shared, WorkQueue, face, methods};
 
 /// What a loop finds when it [looks](WorkQueue::look) at the queue.
 #[derive(Debug)]
@@ -40,8 +42,8 @@ methods! {
     /// # Examples
     ///
     /// ```
-    /// # let queue = requeue_bare::example();
-    /// use requeue_bare::Look;
+    /// # let queue = requeue::bare::example();
+    /// use requeue::bare::Look;
     ///
     /// let _ = queue.add("node-7");
     /// let mut runs = 0;
@@ -81,7 +83,7 @@ methods! {
     /// # Examples
     ///
     /// ```
-    /// # let queue = requeue_bare::example();
+    /// # let queue = requeue::bare::example();
     /// use core::time::Duration;
     ///
     /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
@@ -95,9 +97,81 @@ methods! {
     where
         K: Clone,
     {
-        let wait = Wait::for_key(self.handle());
-        let work = self.block(wait, |session, getter| session.poll_get(getter))?;
-        Ok(Guard::new(work, self.handle()))
+        self.get_until(None)
+    }
+
+    /// As [`get`](Self::get), but waits no longer than `timeout`.
+    /// [`Duration::MAX`](core::time::Duration::MAX) waits as [`get`](Self::get) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and [`TimedOut`](WaitError::TimedOut) if no key was ready in time.
+    ///
+    /// # Examples
+    ///
+    /// A loop that also feeds a watchdog:
+    ///
+    /// ```
+    /// # let queue = requeue::bare::example();
+    /// use core::time::Duration;
+    /// use requeue::bare::WaitError;
+    ///
+    /// let _ = queue.add_after("lease-3", Duration::from_secs(3));
+    /// let mut fed = 0;
+    /// loop {
+    ///     match queue.get_timeout(Duration::from_secs(1)) {
+    ///         Ok(guard) => {
+    ///             guard.success();
+    ///             queue.shut_down();
+    ///         }
+    ///         Err(WaitError::TimedOut) => fed += 1,
+    ///         Err(_) => break,
+    ///     }
+    /// }
+    /// assert_eq!(fed, 2);
+    /// ```
+    pub fn get_timeout(
+        &self,
+        timeout: Duration,
+    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
+    where
+        K: Clone,
+    {
+        self.get_deadline(self.now() + timeout)
+    }
+
+    /// As [`get`](Self::get), but waits no longer than until `deadline` of the board's clock. A
+    /// ready key is returned even if the deadline has passed.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_timeout`](Self::get_timeout).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let queue = requeue::bare::example();
+    /// use core::time::Duration;
+    ///
+    /// let _ = queue.add("node-7");
+    /// // One second for a whole round, however long each key takes.
+    /// let deadline = queue.now() + Duration::from_secs(1);
+    /// let mut seen = Vec::new();
+    /// while let Ok(guard) = queue.get_deadline(deadline) {
+    ///     seen.push(*guard);
+    ///     guard.success();
+    /// }
+    /// assert_eq!(seen, ["node-7"]);
+    /// assert_eq!(queue.now(), deadline);
+    /// ```
+    pub fn get_deadline(
+        &self,
+        deadline: Instant,
+    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
+    where
+        K: Clone,
+    {
+        self.get_until(Some(deadline))
     }
 
     /// Ends a run and returns the next key, sleeping while there is none that may run. The run ends
@@ -110,8 +184,8 @@ methods! {
     /// # Examples
     ///
     /// ```
-    /// # let queue = requeue_bare::example();
-    /// use requeue_bare::{Action, WaitError};
+    /// # let queue = requeue::bare::example();
+    /// use requeue::bare::{Action, WaitError};
     ///
     /// let _ = queue.add("node-7");
     /// queue.shut_down();
@@ -153,7 +227,7 @@ methods! {
     /// A sensor that replies at the third attempt:
     ///
     /// ```
-    /// # let queue = requeue_bare::example();
+    /// # let queue = requeue::bare::example();
     /// let _ = queue.add("sensor-17");
     /// let mut attempts = 0;
     /// queue.run(|_sensor| {
@@ -165,7 +239,7 @@ methods! {
     ///     Ok(())
     /// })?;
     /// assert_eq!(attempts, 3);
-    /// # Ok::<(), requeue_bare::WaitError>(())
+    /// # Ok::<(), requeue::bare::WaitError>(())
     /// ```
     pub fn run<A: IntoAction>(&self, mut reconcile: impl FnMut(&K) -> A) -> Result<(), WaitError>
     where
@@ -185,7 +259,32 @@ methods! {
 }
 
 methods! {
-    ["Waiting for the end."]
+    ["Looking. None of these waits."]
+    face!(looking);
+
+    /// Returns the board. O(1).
+    pub const fn board(&self) -> &H {
+        self.shared.clock()
+    }
+}
+
+methods! {
+    ["Control."]
+    face!(control);
+}
+
+methods! {
+    ["Limits and groups."]
+    face!(limits);
+}
+
+methods! {
+    ["Shutting down. None of these waits."]
+    face!(closing);
+}
+
+methods! {
+    ["Shutting down, and waiting until the queue is drained."]
 
     /// Shuts the queue down and waits until no key is ready, dirty or active. Delayed keys are not
     /// waited for: [`leftovers`](Self::leftovers) returns them.
@@ -202,7 +301,7 @@ methods! {
     /// # Examples
     ///
     /// ```
-    /// # let queue = requeue_bare::example();
+    /// # let queue = requeue::bare::example();
     /// let _ = queue.add("node-7");
     /// queue.get().unwrap().success();
     /// assert_eq!(queue.drain(), Ok(()));
@@ -211,7 +310,7 @@ methods! {
     pub fn drain(&self) -> Result<(), WaitError> {
         let drain = self.shared.begin_drain();
         let wait = Wait::for_state(self.handle());
-        let ended = self.block(wait, |session, _| session.poll_drain(Some(&drain)));
+        let ended = self.block(wait, None, |session, _| session.poll_drain(Some(&drain)));
         ended?.into_result()
     }
 
@@ -224,13 +323,14 @@ methods! {
     /// # Examples
     ///
     /// ```
-    /// # let queue = requeue_bare::example();
+    /// # let queue = requeue::bare::example();
     /// queue.shut_down();
     /// assert_eq!(queue.wait_drained(), Ok(()));
     /// ```
     pub fn wait_drained(&self) -> Result<(), WaitError> {
         let wait = Wait::for_state(self.handle());
-        self.block(wait, |session, _| session.poll_drain(None)).map(|_| ())
+        self.block(wait, None, |session, _| session.poll_drain(None))
+            .map(|_| ())
     }
 }
 
@@ -257,10 +357,23 @@ methods! {
         })
     }
 
-    /// Looks, and sleeps until there is something.
+    fn get_until(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
+    where
+        K: Clone,
+    {
+        let wait = Wait::for_key(self.handle());
+        let work = self.block(wait, deadline, |session, getter| session.poll_get(getter))?;
+        Ok(Guard::new(work, self.handle()))
+    }
+
+    /// Looks, and sleeps until there is something, or the deadline has passed.
     fn block<T>(
         &self,
         mut wait: Waiting<'_, H, K, N, P, L, WAITERS, M, I>,
+        deadline: Option<Instant>,
         mut look: impl FnMut(
             &mut Access<'_, BareHost<H, K, N, P, L, WAITERS, M, I>>,
             &mut Getter,
@@ -275,10 +388,15 @@ methods! {
                 let seen = match WAITERS {
                     0 => match self.see(&mut look) {
                         Next::Work(found) => Step::Done(Ok(found)),
-                        Next::Wait { until } => Step::Sleep { until },
                         Next::Closed => Step::Done(Err(WaitError::Closed)),
+                        Next::Wait { .. } if deadline.is_some_and(|at| at <= board.now()) => {
+                            Step::Done(Err(WaitError::TimedOut))
+                        }
+                        Next::Wait { until } => Step::Sleep {
+                            until: [until, deadline].into_iter().flatten().min(),
+                        },
                     },
-                    _ => wait.look(&waker, None, &mut look),
+                    _ => wait.look(&waker, deadline, &mut look),
                 };
                 if let Step::Sleep { until } = seen {
                     board.arm(until);

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use requeue_bare::binding::Clock;
 use requeue_bare::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_bare::priority::{Groups, Plain, WithPolicy};
 use requeue_bare::{
-    Action, Board, GroupLimits, Instant, Look, ManualClock, Policy, Queue, WaitError, WorkQueue,
+    Action, Board, Clock, GroupLimits, Instant, Look, ManualClock, Policy, Queue, WaitError,
+    WorkQueue,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -120,6 +120,36 @@ fn a_loop_sleeps_until_the_first_deadline_and_no_longer() {
     assert_eq!((*second, desk.time.elapsed()), (18, 5 * SECOND));
     assert_eq!(*desk.alarms.borrow(), [Some(2 * SECOND), Some(5 * SECOND)]);
     second.success();
+}
+
+#[test]
+fn a_timeout_ends_a_wait_at_its_deadline_and_a_key_ends_it_earlier() {
+    let desk = Desk::new();
+    let queue: &Keys = leak(WorkQueue::new(default_item_based(), desk));
+    queue.add_after(17, 5 * SECOND).unwrap();
+    let timed_out = queue.get_timeout(2 * SECOND).unwrap_err();
+    assert_eq!(timed_out, WaitError::TimedOut);
+    assert_eq!(desk.time.elapsed(), 2 * SECOND);
+
+    let guard = queue.get_timeout(60 * SECOND).unwrap();
+    assert_eq!((*guard, desk.time.elapsed()), (17, 5 * SECOND));
+    assert_eq!(*desk.alarms.borrow(), [Some(2 * SECOND), Some(5 * SECOND)]);
+    guard.success();
+
+    queue.add(18).unwrap();
+    queue.get_deadline(Instant::EPOCH).unwrap().success();
+    queue.shut_down();
+    assert_eq!(queue.get_timeout(SECOND).unwrap_err(), WaitError::Closed);
+}
+
+#[test]
+fn a_timeout_is_the_same_where_several_cores_sleep() {
+    let queue: WorkQueue<_, u16, 8, Plain, Exponential, 1> =
+        WorkQueue::new(default_item_based(), ManualClock::new());
+    queue.add_after(17, 5 * SECOND).unwrap();
+    let timed_out = queue.get_timeout(2 * SECOND).unwrap_err();
+    assert_eq!(timed_out, WaitError::TimedOut);
+    assert_eq!(queue.board().elapsed(), 2 * SECOND);
 }
 
 #[test]
