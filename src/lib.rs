@@ -1,8 +1,57 @@
-#![cfg_attr(feature = "std", doc = include_str!("../README.md"))]
-#![cfg_attr(
-    not(feature = "std"),
-    doc = "The keyed work queue that every reconciler needs."
-)]
+//! A keyed work queue for code that reconciles.
+//!
+//! You add *keys*, and workers run them. All adds before a run make one run. An add during a run
+//! makes one more. No key runs twice at once. A failed run is retried with backoff. It is
+//! Kubernetes' `client-go/util/workqueue` for Rust.
+//!
+//! | you want to | see |
+//! |---|---|
+//! | use threads | [`requeue::std`](crate::std), the default |
+//! | use tasks on Tokio | [`requeue::tokio`](crate::tokio), feature `tokio` |
+//! | use a microcontroller | [`requeue::embassy`](crate::embassy) with tasks, [`requeue::bare`](crate::bare) with a loop |
+//! | add, take and run keys | the `WorkQueue` of your runtime |
+//! | say how a run ended | [`Action`] |
+//! | choose workers, retries and timeouts | [`Workers`] |
+//! | choose how long a failed key waits | [`limiter`] |
+//! | use priorities or groups | [`priority`] |
+//! | see why a key does not run | [`Why`], [`Stats`], [`metrics`] |
+//! | bring your own clock and lock | [`Queue`], and [`binding`] for a whole runtime |
+//!
+//! The module of a runtime also has everything that is here. So `requeue::std::Action` is
+//! [`Action`], and one `use` is enough.
+//!
+//! # Examples
+//!
+//! Threads that work until ctrl-c, with the feature `ctrlc`:
+//!
+//! ```no_run
+//! use requeue::std::{WorkQueue, on_ctrl_c};
+//!
+//! fn main() -> std::io::Result<()> {
+//!     let queue = WorkQueue::new();
+//!     for _ in 0..10 {
+//!         let _ = queue.add("default/web"); // Ten changes make one run.
+//!     }
+//!     let stopping = queue.clone();
+//!     on_ctrl_c(move || stopping.shut_down())?;
+//!     queue.run(4, |key| println!("making {key} what it should be"))?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Do not write `use requeue::*`: it hides the crate `std` behind a module.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `std` (default), `tokio`, `embassy`, `bare` | the module of a runtime |
+//! | `metrics` | figures under Kubernetes' names, through the `metrics` facade: `.metrics("name")` of a builder and of [`Workers`]. Turns on the standard library |
+//! | `tracing` | a span per run, and a log line for each failure without a hook. `Workers::trace_keys` adds the key. Turns on the standard library |
+//! | `serde` | `Serialize` and `Deserialize` on [`Leftover`] |
+//! | `ctrlc` | `requeue::std::on_ctrl_c`. Turns on `std` |
+//! | `defmt` | `defmt::Format` on the types of boards |
+//! | `log` | log lines for failures on Embassy |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -118,6 +167,17 @@ pub mod embassy {
 pub mod bare {
     pub use requeue_bare::*;
 }
+
+/// The programs of the README.
+#[cfg(all(
+    doctest,
+    feature = "std",
+    feature = "tokio",
+    feature = "embassy",
+    feature = "ctrlc"
+))]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 /// The code of the guide that is not in its programs.
 #[cfg(all(doctest, feature = "std", feature = "tokio"))]
