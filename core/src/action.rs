@@ -21,15 +21,15 @@ use crate::time::nanos;
 /// | `Suspend(d)` | when it is [resumed], or after `d` | stay |
 /// | `Release` | if it was added meanwhile | stay |
 ///
-/// `Success` and `RequeueAfter` say that the run worked, `Retry` and `GiveUp` that it failed, and
-/// the others neither.
+/// `Success` and `RequeueAfter` say that the run worked. `Retry` and `GiveUp` say that it failed.
+/// The other actions say neither.
 ///
-/// A key that was added during its run runs again at once, whatever the action. Only `Suspend` and a
-/// [hold](crate::Policy) keep it waiting. Its deadline still comes: of the one that an action sets and
-/// the one that the key already has, the earlier counts.
+/// If a key was added during its run, it runs again at once, with any action except `Suspend`, and
+/// unless a [hold](crate::Policy) delays it. If it also has a deadline, it runs again at that time
+/// too. If the key already had a deadline when the action set one, the earlier one counts.
 ///
-/// The next run has the priority level of this one. [`with_priority`](Self::with_priority) chooses
-/// another.
+/// The next run has the priority level of this run. [`with_priority`](Self::with_priority) chooses
+/// another level.
 ///
 /// [resumed]: crate::Session::resume
 /// [`Guard::finish`]: crate::Guard::finish
@@ -40,7 +40,7 @@ use crate::time::nanos;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::Action;
+/// use requeue::Action;
 ///
 /// fn judge(result: Result<Option<Duration>, &str>) -> Action {
 ///     match result {
@@ -53,22 +53,40 @@ use crate::time::nanos;
 /// assert_eq!(judge(Err("no route to node-7")), Action::Retry);
 /// assert!(!judge(Ok(None)).needs_time());
 /// ```
+///
+/// A run waits for an event. The code that receives the event calls `queue.resume(&key)`. After a
+/// minute the key runs again in any case:
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue::Action;
+///
+/// fn serve(database: Option<&str>) -> Action {
+///     match database {
+///         Some(_address) => Action::Success,
+///         None => Action::Suspend(Duration::from_secs(60)),
+///     }
+/// }
+///
+/// assert_eq!(serve(None), Action::Suspend(Duration::from_secs(60)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Action {
-    /// The run is over, and the failures stay as they are.
+    /// The run neither worked nor failed. The failures stay on record.
     #[doc(alias = "Done")]
     Release,
-    /// It worked: the failures are forgotten.
+    /// The run worked. The failures are forgotten.
     #[default]
     #[doc(alias = "Forget")]
     Success,
-    /// It failed for good: the failures are forgotten, and the key runs again only if it is added.
+    /// The run failed for good. The failures are forgotten, and the key runs again only if it is
+    /// added.
     #[doc(alias = "Forget")]
     #[doc(alias = "TerminalError")]
     GiveUp,
-    /// It worked, and the key runs again after this long, added or not: the failures are forgotten.
+    /// The run worked, and the key runs again after this time. The failures are forgotten.
     #[doc(alias = "AddAfter")]
     RequeueAfter(Duration),
     // Those with `At` have the priority of the next run: `into_parts` takes it off. They are
@@ -77,30 +95,33 @@ pub enum Action {
     // range of all that forget, that name a time, and that ask for another run.
     #[doc(hidden)]
     RequeueAfterAt(u32, Duration),
-    /// Neither: the key runs again after this long, and its failures stay as they are.
+    /// The run neither worked nor failed. The key runs again after this time, and its failures stay
+    /// on record.
     #[doc(alias = "AddAfter")]
     Snooze(Duration),
     #[doc(hidden)]
     SnoozeAt(u32, Duration),
-    /// Neither: the key waits for an event, and runs again when it is
-    /// [resumed](crate::Session::resume), but after this long at the latest. Its failures stay as
-    /// they are. [`suspend`](crate::Session::suspend) says what happens meanwhile.
+    /// The run neither worked nor failed. The key waits for an event: it runs again when you call
+    /// [`resume`](crate::Session::resume), and after this time at the latest. Its failures stay on
+    /// record. [`suspend`](crate::Session::suspend) says what happens to the key meanwhile.
     ///
-    /// The time counts from the end of the run, and takes the place of that of a `suspend` during
-    /// the run. If the key was resumed since, it runs again at once. In a
-    /// [`Fixed`](crate::storage::Fixed) queue without
+    /// The time counts from the end of the run. It replaces the timeout of a `suspend` that was
+    /// called during the run. If `resume` was the later call during the run, the key runs again at
+    /// once: the event was faster than the run.
+    ///
+    /// In a [`Fixed`](crate::storage::Fixed) queue without
     /// [`WithSuspension`](crate::priority::WithSuspension) this is [`Snooze`](Self::Snooze).
     Suspend(Duration),
     #[doc(hidden)]
     SuspendAt(u32, Duration),
-    /// Neither: the key runs again after a pause, this long at first, and then twice as long each
-    /// time, up to so many times as long (zero counts as one). [`poll`](Self::poll) makes it, and
-    /// says when the pauses start again.
+    /// The run neither worked nor failed. The key runs again after a pause: this time at first, then
+    /// twice as long each time, up to this multiple of it (zero counts as one).
+    /// [`poll`](Self::poll) makes this action, and says when the pauses start again.
     Poll(Duration, u32),
     /// Eight bits of priority, below those of the number.
     #[doc(hidden)]
     PollAt(u32, Duration),
-    /// It failed: counts one more failure and lets the limiter say when the key runs again.
+    /// The run failed. Counts one more failure, and the limiter says when the key runs again.
     #[doc(alias = "AddRateLimited")]
     Retry,
     #[doc(hidden)]
@@ -111,29 +132,28 @@ pub enum Action {
 const TIMES_MAX: u32 = u32::MAX >> u8::BITS;
 
 impl Action {
-    /// Looks again after a pause: `min` at first, then twice as long each time, and never longer
-    /// than `max`. Counts as neither success nor failure.
+    /// Runs the key again after a pause: `min` at first, then twice as long each time, and never
+    /// longer than `max`. Counts as neither success nor failure.
     ///
     /// Use this to wait for something that sends no event. The pauses grow while nothing changes:
     ///
-    /// - The pause is twice the one before if the run that ends began because that one had ended.
-    /// - Else it is `min`. So it is after an add or [`expedite`](crate::Session::expedite) that made
-    ///   the key ready before its pause had ended, after every other action, after a [suspension]
-    ///   and in another queue.
-    /// - An add of a key that is ready because its pause has ended changes nothing, as ever. An add
-    ///   during the run makes the key run again at once. That run did not begin because of a
-    ///   pause, so its own is `min`.
+    /// - If a run began because a pause ended, its own pause is twice as long.
+    /// - In any other run the pause is `min`. Examples are a run after an add or
+    ///   [`expedite`](crate::Session::expedite) that made the key ready before its pause ended, a run
+    ///   after any other action or after a [suspension], and the first run in another queue.
+    /// - An add changes nothing once the pause has ended and the key is ready. An add during the run
+    ///   makes the key run again at once. A pause did not start that run, so its own pause is `min`.
     ///
-    /// In all else this is [`Snooze`](Self::Snooze) with that pause: it sets a deadline, and an
-    /// earlier one that is pending counts instead, and then the next pause is `min`. A
-    /// [hold](crate::Policy) that lasts longer prolongs it.
+    /// In every other way this is [`Snooze`](Self::Snooze) with that pause. It sets a deadline. If an
+    /// earlier deadline is pending, that one counts, and the next pause is `min`. A longer
+    /// [hold](crate::Policy) prolongs the pause.
     ///
-    /// The queue counts the pauses, and does not remember how long they were: pass the same `min` and
-    /// `max` each time. A pause of zero counts as none.
+    /// The queue counts the pauses of a key, but does not remember their lengths. So pass the same
+    /// `min` and `max` each time. A pause of zero does not count.
     ///
-    /// The longest pause is the longest multiple of `min` that is not above `max`, and at most
-    /// 2^24 - 1 times `min`. A `max` below `min` counts for both. With a `min` of zero the key runs
-    /// again at once, each time. Both may be [`Duration::MAX`]. A
+    /// The longest pause is the largest multiple of `min` up to `max`, and at most 2^24 - 1 times
+    /// `min`. If `max` is below `min`, every pause is `max`. If `min` is zero, the key runs again at
+    /// once each time. Both may be [`Duration::MAX`]. A
     /// [`Fixed`](crate::storage::Fixed) queue counts the pauses if its type has
     /// [`WithSuspension`](crate::priority::WithSuspension). In any other fixed queue every pause is
     /// `min`.
@@ -146,10 +166,10 @@ impl Action {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithSuspension;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Finished, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithSuspension;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Finished, Instant, Queue};
     ///
     /// let seconds = Duration::from_secs;
     /// let poll = Action::poll(seconds(1), seconds(5));
@@ -200,10 +220,10 @@ impl Action {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Levels;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, AddOptions, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Levels;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, AddOptions, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -235,7 +255,7 @@ impl Action {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Action;
+    /// use requeue::Action;
     ///
     /// assert_eq!(Action::Retry.with_priority(1).into_parts(), (Action::Retry, Some(1)));
     /// assert_eq!(Action::Success.with_priority(1).into_parts(), (Action::Success, None));
@@ -322,7 +342,7 @@ const fn at_most(times: u32) -> u32 {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Action, IntoAction};
+/// use requeue::{Action, IntoAction};
 ///
 /// fn ends<R: IntoAction>(result: R) -> Action {
 ///     result.into_action().unwrap_or(Action::Retry)
@@ -388,7 +408,7 @@ impl From<()> for Action {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::RunContext;
+/// use requeue::RunContext;
 ///
 /// // A run that takes longer each time it fails gives up early.
 /// fn timeout(run: RunContext) -> Duration {
@@ -421,7 +441,7 @@ impl RunContext {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Action, RunContext};
+    /// use requeue::{Action, RunContext};
     ///
     /// fn reconcile(run: RunContext) -> Action {
     ///     if run.attempt > 2 { Action::Release } else { Action::Retry }

@@ -34,7 +34,7 @@ pub use until::BackoffUntil;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, no_jitter};
+/// use requeue::backoff::{Backoff, no_jitter};
 ///
 /// let mut backoff = Backoff {
 ///     duration: Duration::from_millis(10),
@@ -82,7 +82,7 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::backoff::{Backoff, no_jitter};
+    /// use requeue::backoff::{Backoff, no_jitter};
     ///
     /// let second = Duration::from_secs(1);
     /// let mut backoff =
@@ -117,7 +117,7 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::backoff::{Backoff, no_jitter};
+    /// use requeue::backoff::{Backoff, no_jitter};
     ///
     /// /// Calls until `call` succeeds. Only `sleep` depends on the runtime.
     /// fn retry(

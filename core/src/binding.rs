@@ -61,11 +61,11 @@ pub use crate::workers::{BegunRun, Changes, Runs, Slots, Worker};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::binding::Governs;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Priorities, WithPolicy};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Policy, Queue};
+/// use requeue::binding::Governs;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Priorities, WithPolicy};
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Policy, Queue};
 ///
 /// fn pace<P: Priorities, S: Governs<P>>(queue: &mut Queue<u16, P, NoLimit, S>) {
 ///     let policy = Policy::new().cool_down(Duration::from_secs(1));
@@ -94,11 +94,11 @@ impl<P: Priorities, S: Storage<Policy<P>: SetPolicy>> Governs<P> for S {}
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::binding::Suspends;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Priorities, WithSuspension};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::binding::Suspends;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Priorities, WithSuspension};
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// fn written<P: Priorities, S: Suspends<P>>(queue: &mut Queue<u16, P, NoLimit, S>, key: u16) {
 ///     queue.at(Instant::EPOCH).suspend(&key, Duration::from_secs(5));

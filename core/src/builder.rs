@@ -38,16 +38,16 @@ use crate::store::growable::{Growable, RandomState};
 ///
 /// ```compile_fail,E0277
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::Queue;
+/// use requeue::limiter::NoLimit;
+/// use requeue::Queue;
 ///
 /// let builder = Queue::<u32, _, _, _, _>::builder();
 /// let _ = builder.backoff(Duration::from_millis(1), Duration::from_secs(1)).limiter(NoLimit);
 /// ```
 ///
 /// ```compile_fail,E0277
-/// # use requeue_core::limiter::NoLimit;
-/// # use requeue_core::Queue;
+/// # use requeue::limiter::NoLimit;
+/// # use requeue::Queue;
 /// let builder = Queue::<u32, _, _, _, _>::builder();
 /// let _ = builder.limiter(NoLimit).retry_rate(2.0, 1);
 /// ```
@@ -56,7 +56,7 @@ use crate::store::growable::{Growable, RandomState};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::{Instant, Queue};
 ///
 /// let mut queue = Queue::builder()
 ///     .backoff(Duration::from_millis(100), Duration::from_secs(60))
@@ -109,12 +109,12 @@ pub struct Bare;
 ///
 /// ```
 /// use core::hash::Hash;
-/// use requeue_core::binding::{Queue, Runtime};
-/// use requeue_core::limiter::RateLimiter;
-/// use requeue_core::binding::Reporter;
-/// use requeue_core::priority::Priorities;
-/// use requeue_core::storage::Storage;
-/// use requeue_core::Builder;
+/// use requeue::binding::{Queue, Runtime};
+/// use requeue::limiter::RateLimiter;
+/// use requeue::binding::Reporter;
+/// use requeue::priority::Priorities;
+/// use requeue::storage::Storage;
+/// use requeue::Builder;
 ///
 /// struct Mine;
 ///
@@ -220,7 +220,7 @@ impl<K: Eq + Hash> Queue<K, Plain, DefaultController, Growable> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::{Instant, Queue};
     ///
     /// // The same defaults as in client-go.
     /// let mut queue = Queue::builder().build();
@@ -270,7 +270,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::{Instant, Queue};
     ///
     /// let mut queue = Queue::builder().retry_rate(2.0, 1).build();
     /// let mut delay = |key| queue.at(Instant::EPOCH).add_rate_limited(key).unwrap().delay;
@@ -322,8 +322,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::FastSlow;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::FastSlow;
+    /// use requeue::{Instant, Queue};
     ///
     /// let limiter = FastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 3);
     /// let mut queue = Queue::builder().limiter(limiter).build();
@@ -344,7 +344,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{AddOptions, Instant, Queue};
+    /// use requeue::{AddOptions, Instant, Queue};
     ///
     /// let mut queue = Queue::builder().levels::<2>().build();
     /// let urgent = AddOptions { priority: Some(1), ..AddOptions::new() };
@@ -353,9 +353,9 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// let work = queue.at(Instant::EPOCH).try_get().unwrap();
     /// assert_eq!((work.key, work.priority), ("node-8", 1));
     /// # queue.at(Instant::EPOCH).release(work.ticket);
-    /// # use requeue_core::limiter::DefaultController;
-    /// # use requeue_core::priority::{Aging, Levels};
-    /// # use requeue_core::storage::Growable;
+    /// # use requeue::limiter::DefaultController;
+    /// # use requeue::priority::{Aging, Levels};
+    /// # use requeue::storage::Growable;
     /// # type Orders = Queue<u32, Aging<Levels<2>>, DefaultController, Growable>;
     /// # let _: Orders = Queue::builder().aging().levels::<2>().build();
     /// # let _: Orders = Queue::builder().levels::<4>().aging().aging().levels::<2>().build();
@@ -371,7 +371,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_core::{AddOptions, Instant, Queue};
+    /// use requeue::{AddOptions, Instant, Queue};
     ///
     /// let mut queue = Queue::builder().levels::<2>().aging().build();
     /// queue.at(Instant::EPOCH).age_after(Duration::from_secs(60));
@@ -388,7 +388,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Action, Added, Instant, Queue};
+    /// use requeue::{Action, Added, Instant, Queue};
     ///
     /// let pause = Duration::from_secs(10);
     /// let mut queue = Queue::builder().cool_down(pause).build();
@@ -412,7 +412,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::{Action, Instant, Queue};
+    /// use requeue::{Action, Instant, Queue};
     ///
     /// let mut queue = Queue::builder().hold_failures().build();
     /// let now = Instant::EPOCH;
@@ -453,7 +453,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Added, Instant, Queue, Rejected};
+    /// use requeue::{Added, Instant, Queue, Rejected};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue = Queue::builder().max_keys(2).build();
@@ -483,8 +483,8 @@ impl<K, P, L> Builder<K, P, L> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::metrics::Metrics;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::metrics::Metrics;
+    /// use requeue::{Instant, Queue};
     ///
     /// #[derive(Default)]
     /// struct Depth(usize);
@@ -524,12 +524,12 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     ///
     /// ```
     /// # use core::hash::Hash;
-    /// # use requeue_core::binding::{ClientGo, Queue, Runtime};
-    /// # use requeue_core::limiter::RateLimiter;
-    /// # use requeue_core::binding::Reporter;
-    /// # use requeue_core::priority::{Plain, Priorities};
-    /// # use requeue_core::storage::Storage;
-    /// # use requeue_core::Builder;
+    /// # use requeue::binding::{ClientGo, Queue, Runtime};
+    /// # use requeue::limiter::RateLimiter;
+    /// # use requeue::binding::Reporter;
+    /// # use requeue::priority::{Plain, Priorities};
+    /// # use requeue::storage::Storage;
+    /// # use requeue::Builder;
     /// # struct Mine;
     /// # impl Runtime for Mine {
     /// #     type Clock = ();
@@ -549,7 +549,7 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// #     }
     /// # }
     /// use core::time::Duration;
-    /// use requeue_core::metrics::{Metrics, Times};
+    /// use requeue::metrics::{Metrics, Times};
     ///
     /// #[derive(Default)]
     /// struct Slowest(Duration);
@@ -564,7 +564,7 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     ///
     /// let queue = WorkQueue::builder().report_to(Slowest::default()).build();
     /// # let mut queue = queue;
-    /// # queue.at(requeue_core::Instant::EPOCH).add("node-7").unwrap();
+    /// # queue.at(requeue::Instant::EPOCH).add("node-7").unwrap();
     /// # assert!(queue.needs_time());
     /// ```
     pub fn report_to(mut self, metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
@@ -609,10 +609,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::DefaultController;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Growable;
-    /// use requeue_core::Queue;
+    /// use requeue::limiter::DefaultController;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Growable;
+    /// use requeue::Queue;
     ///
     /// let queue: Queue<String, Plain, DefaultController, Growable> =
     ///     Queue::builder().capacity(10_000).failure_records(50_000).build();
@@ -633,7 +633,7 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue = Queue::builder().build_with_groups(|(tenant, _): &(&str, u32)| *tenant);

@@ -152,43 +152,6 @@ macro_rules! queue_face {
             }
         }
 
-        /// The clock and the producer of a queue.
-        impl<$($bounds)*> $WorkQueue<K, P, L, S> {
-            /// Returns the clock. O(1).
-            pub fn clock(&self) -> &$Clock {
-                self.shared.clock()
-            }
-
-            /// Returns what an event source needs of the queue, without its type parameters. O(1).
-            ///
-            /// # Examples
-            ///
-            /// ```
-            /// use std::sync::Arc;
-            #[doc = concat!("use ", $krate, "::{Producer, WorkQueue};")]
-            ///
-            /// struct Watcher {
-            ///     changed: Arc<dyn Producer<String> + Send + Sync>,
-            /// }
-            ///
-            /// let queue = WorkQueue::new();
-            /// let watcher = Watcher { changed: queue.producer() };
-            /// // A queue that is shutting down hands the key back: nothing is left to do with it.
-            /// let _ = watcher.changed.add(String::from("node-7"));
-            /// assert!(queue.contains("node-7"));
-            /// ```
-            pub fn producer(&self) -> ::std::sync::Arc<dyn $crate::Producer<K> + Send + Sync>
-            where
-                K: 'static,
-                P: 'static,
-                L: 'static,
-                S: 'static,
-                $crate::binding::Shared<$Host<K, P, L, S>>: Send + Sync,
-            {
-                ::std::sync::Arc::<$crate::binding::Shared<_>>::clone(&self.shared)
-            }
-        }
-
         impl<$($bounds)*> $crate::binding::AsShared for $WorkQueue<K, P, L, S> {
             type Host = $Host<K, P, L, S>;
 
@@ -480,6 +443,37 @@ macro_rules! queue_face {
             B: Eq + ::core::hash::Hash + ?Sized,
         {
             self.as_shared().with(|session| session.forget(key))
+        }
+    };
+    (producing: $krate:literal, $Shared:ty) => {
+        /// Returns a handle for an event source, which can only add keys. Its type does not name the
+        /// queue's parameters. O(1).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::sync::Arc;
+        #[doc = concat!("use ", $krate, "::{Producer, WorkQueue};")]
+        ///
+        /// struct Watcher {
+        ///     changed: Arc<dyn Producer<String> + Send + Sync>,
+        /// }
+        ///
+        /// let queue = WorkQueue::new();
+        /// let watcher = Watcher { changed: queue.producer() };
+        /// // Refused after shutdown. Then there is nothing left to do with the key.
+        /// let _ = watcher.changed.add(String::from("node-7"));
+        /// assert!(queue.contains("node-7"));
+        /// ```
+        pub fn producer(&self) -> ::std::sync::Arc<dyn $crate::Producer<K> + Send + Sync>
+        where
+            K: 'static,
+            P: 'static,
+            L: 'static,
+            S: 'static,
+            $Shared: Send + Sync,
+        {
+            ::std::sync::Arc::<$crate::binding::Shared<_>>::clone(&self.shared)
         }
     };
     (adding_many: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {

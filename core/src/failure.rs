@@ -15,7 +15,7 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::Failure;
+/// use requeue::Failure;
 ///
 /// fn describe(failure: &Failure<&str>) -> String {
 ///     match failure {

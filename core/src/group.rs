@@ -55,10 +55,10 @@ use crate::{
 /// Two sensors share a bus, and at most one of them is read at a time:
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Groups;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{GroupLimits, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Groups;
+/// use requeue::storage::Fixed;
+/// use requeue::{GroupLimits, Instant, Queue};
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
@@ -85,12 +85,12 @@ use crate::{
 /// ```
 /// use std::fmt::Debug;
 /// use std::hash::Hash;
-/// use requeue_core::limiter::{NoLimit, RateLimiter};
-/// use requeue_core::metrics::Metrics;
-/// use requeue_core::priority::{Grouped, Groups};
-/// use requeue_core::storage::{Fixed, Storage};
-/// use requeue_core::binding::Sweep;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::{NoLimit, RateLimiter};
+/// use requeue::metrics::Metrics;
+/// use requeue::priority::{Grouped, Groups};
+/// use requeue::storage::{Fixed, Storage};
+/// use requeue::binding::Sweep;
+/// use requeue::{Instant, Queue};
 ///
 /// fn slowest<G, L, S>(queue: &Queue<(G, u32), Groups<G>, L, S>) -> Option<G>
 /// where

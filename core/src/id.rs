@@ -29,10 +29,10 @@ impl SlotId {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// let small: Queue<u16, Plain, NoLimit, Fixed<200>> = Queue::new(NoLimit);
 /// let large: Queue<u16, Plain, NoLimit, Fixed<200, u16>> = Queue::new(NoLimit);

@@ -26,9 +26,9 @@ use crate::store::{Located, Phase, Records, Slots};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{KeyedLimiter, default_item_based};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Instant;
+/// use requeue::limiter::{KeyedLimiter, default_item_based};
+/// use requeue::storage::Fixed;
+/// use requeue::Instant;
 ///
 /// let mut limiter: KeyedLimiter<&str, _, Fixed<8>> = KeyedLimiter::new(default_item_based());
 /// let now = Instant::EPOCH;
@@ -82,8 +82,8 @@ impl<K: Eq + Hash, L: RateLimiter> KeyedLimiter<K, L, crate::storage::Growable> 
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::{KeyedLimiter, default_item_based};
-    /// use requeue_core::Instant;
+    /// use requeue::limiter::{KeyedLimiter, default_item_based};
+    /// use requeue::Instant;
     ///
     /// let mut limiter = KeyedLimiter::growable(default_item_based());
     /// for peer in 0..1000_u32 {
@@ -115,9 +115,9 @@ impl<K: Eq + Hash + Clone, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::{Exponential, KeyedLimiter};
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::Instant;
+    /// use requeue::limiter::{Exponential, KeyedLimiter};
+    /// use requeue::storage::Fixed;
+    /// use requeue::Instant;
     ///
     /// let limiter = Exponential::new(Duration::from_secs(1), Duration::from_secs(60));
     /// let mut limiter: KeyedLimiter<u16, _, Fixed<8>> = KeyedLimiter::new(limiter);
@@ -223,9 +223,9 @@ impl<K: Eq + Hash, L: RateLimiter, S: Storage> KeyedLimiter<K, L, S> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::{KeyedLimiter, default_item_based};
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::Instant;
+    /// use requeue::limiter::{KeyedLimiter, default_item_based};
+    /// use requeue::storage::Fixed;
+    /// use requeue::Instant;
     ///
     /// let mut limiter: KeyedLimiter<&str, _, Fixed<8>> = KeyedLimiter::new(default_item_based());
     /// for peer in ["peer-1", "peer-2", "peer-1"] {

@@ -40,7 +40,7 @@ use crate::priority::Groups;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::priority::{Levels, Plain, Priorities};
+/// use requeue::priority::{Levels, Plain, Priorities};
 ///
 /// assert_eq!(<Plain as Priorities>::LEVELS, 1);
 /// assert_eq!(<Levels<4> as Priorities>::LEVELS, 4);
@@ -79,10 +79,10 @@ pub trait Priorities: sealed::Sealed {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// // The default of a queue.
 /// let queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
@@ -115,10 +115,10 @@ pub struct Plain;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Levels;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{AddOptions, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Levels;
+/// use requeue::storage::Fixed;
+/// use requeue::{AddOptions, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -134,10 +134,10 @@ pub struct Plain;
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Levels;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Levels;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// let too_many: Queue<u16, Levels<33>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 /// ```
@@ -220,10 +220,10 @@ macro_rules! inner {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Aging, Levels};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{AddOptions, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Aging, Levels};
+/// use requeue::storage::Fixed;
+/// use requeue::{AddOptions, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Aging<Levels<2>>, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -265,10 +265,10 @@ impl<P: Priorities> Priorities for Aging<P> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::{Levels, WithPolicy};
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Policy, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Levels, WithPolicy};
+/// use requeue::storage::Fixed;
+/// use requeue::{Policy, Queue};
 ///
 /// const POLICY: Policy = Policy::new().cool_down(Duration::from_millis(100)).run_rate(20.0, 5);
 /// const QUEUE: Queue<u16, WithPolicy, NoLimit, Fixed<8>> =
@@ -279,10 +279,10 @@ impl<P: Priorities> Priorities for Aging<P> {
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Policy, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Policy, Queue};
 ///
 /// // This queue has no room for it.
 /// let _ =
@@ -319,10 +319,10 @@ impl<P: Priorities, X: InSlot> Priorities for WithPolicy<P, X> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::WithSuspension;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Action, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::WithSuspension;
+/// use requeue::storage::Fixed;
+/// use requeue::{Action, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<u16, WithSuspension, NoLimit, Fixed<8>> = Queue::new(NoLimit);

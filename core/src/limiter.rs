@@ -43,8 +43,8 @@ pub use token_bucket::TokenBucket;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{TokenBucket, Exponential, RateLimiter};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{TokenBucket, Exponential, RateLimiter};
+/// use requeue::Instant;
 ///
 /// let per_key = Exponential::new(Duration::from_millis(5), Duration::from_secs(1));
 /// let overall = TokenBucket::new(100.0, 1);
@@ -62,8 +62,8 @@ pub use token_bucket::TokenBucket;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::RateLimiter;
-/// use requeue_core::Instant;
+/// use requeue::limiter::RateLimiter;
+/// use requeue::Instant;
 ///
 /// struct Linear(Duration);
 ///
@@ -147,8 +147,8 @@ impl<L: RateLimiter + ?Sized> RateLimiter for &mut L {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{NoLimit, RateLimiter};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{NoLimit, RateLimiter};
+/// use requeue::Instant;
 ///
 /// assert_eq!(NoLimit.when(&mut (), Instant::EPOCH), Duration::ZERO);
 /// assert_eq!(NoLimit.failures(&()), 0);

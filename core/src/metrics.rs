@@ -28,11 +28,11 @@ pub use times::Times;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::{Metrics, Times};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::metrics::{Metrics, Times};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// #[derive(Default)]
 /// struct Slowest(Duration);

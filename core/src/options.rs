@@ -11,10 +11,10 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Levels;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{AddOptions, Added, Instant, Merge, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Levels;
+/// use requeue::storage::Fixed;
+/// use requeue::{AddOptions, Added, Instant, Merge, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
@@ -82,10 +82,10 @@ pub struct AddOptions {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{AddOptions, Added, Instant, Merge, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{AddOptions, Added, Instant, Merge, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -137,7 +137,7 @@ impl AddOptions {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::AddOptions;
+    /// use requeue::AddOptions;
     ///
     /// const URGENT: AddOptions = AddOptions { priority: Some(3), ..AddOptions::new() };
     /// assert_eq!(AddOptions::new(), AddOptions::default());
@@ -157,7 +157,7 @@ impl AddOptions {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::AddOptions;
+    /// use requeue::AddOptions;
     ///
     /// assert!(!AddOptions::new().needs_time());
     /// assert!(AddOptions { rate_limited: true, ..AddOptions::new() }.needs_time());

@@ -14,10 +14,10 @@ use crate::Instant;
 /// A watcher counts the events that cause no run of their own:
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Added, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Added, Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut saved = 0;
@@ -58,10 +58,10 @@ pub enum Added {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue, Rejected};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue, Rejected};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<1>> = Queue::new(NoLimit);
@@ -126,10 +126,10 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::default_item_based;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Added, Instant, Queue};
+/// use requeue::limiter::default_item_based;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Added, Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
 /// let scheduled = queue.at(Instant::EPOCH).add_rate_limited("node-7").unwrap();
@@ -156,10 +156,10 @@ pub struct Scheduled {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<3>> = Queue::new(NoLimit);
 /// let many = queue.at(Instant::EPOCH).add_many([17, 18, 17, 19, 20], |_| {});
@@ -201,11 +201,11 @@ impl AddedMany {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
-/// use requeue_core::binding::{Getter, Next};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
+/// use requeue::binding::{Getter, Next};
 ///
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
@@ -244,10 +244,10 @@ pub enum Next<T> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::default_item_based;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Action, Finished, Instant, Queue};
+/// use requeue::limiter::default_item_based;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Action, Finished, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -298,7 +298,7 @@ impl Finished {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::WaitError;
+/// use requeue::WaitError;
 ///
 /// assert_eq!(WaitError::TimedOut.to_string(), "it did not happen in time");
 /// ```
@@ -344,10 +344,10 @@ const NO_PLACE: &str = "more calls wait for the queue than it has places for: ra
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -382,10 +382,10 @@ impl<K> Leftover<K> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Added, Instant, Leftover, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Added, Instant, Leftover, Queue};
     ///
     /// let mut saved = Leftover::new("lease-3");
     /// saved.left = Duration::from_secs(40);
@@ -409,10 +409,10 @@ impl<K> Leftover<K> {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let due = now + Duration::from_secs(60);
@@ -469,11 +469,11 @@ impl KeyState {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::binding::Sweep;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::binding::Sweep;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -509,10 +509,10 @@ impl KeyState {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue, Why};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue, Why};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -661,10 +661,10 @@ impl fmt::Display for Why {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::default_item_based;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::default_item_based;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());
@@ -721,11 +721,11 @@ pub struct Drain {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::binding::Drained;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::binding::Drained;
+/// use requeue::{Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -765,8 +765,8 @@ impl Drained {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::WaitError;
-    /// use requeue_core::binding::Drained;
+    /// use requeue::WaitError;
+    /// use requeue::binding::Drained;
     ///
     /// assert_eq!(Drained::Complete.into_result(), Ok(()));
     /// assert_eq!(Drained::Interrupted.into_result(), Err(WaitError::Interrupted));
@@ -789,11 +789,11 @@ impl Drained {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
-/// use requeue_core::binding::{Getter, Wake};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
+/// use requeue::binding::{Getter, Wake};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -833,7 +833,7 @@ impl Wake {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::binding::Wake;
+    /// use requeue::binding::Wake;
     ///
     /// assert!(Wake::ALL.contains(Wake::ROOM));
     /// assert!(!Wake::ONE.contains(Wake::ROOM));

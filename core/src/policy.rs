@@ -67,10 +67,10 @@ use alloc::boxed::Box;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::default_item_based;
-/// use requeue_core::priority::WithPolicy;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Action, Added, Instant, Policy, Queue};
+/// use requeue::limiter::default_item_based;
+/// use requeue::priority::WithPolicy;
+/// use requeue::storage::Fixed;
+/// use requeue::{Action, Added, Instant, Policy, Queue};
 ///
 /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> =
 ///     Queue::new(default_item_based()).with_policy(Policy::new().hold_failures());
@@ -118,10 +118,10 @@ impl Policy {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithPolicy;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Added, Instant, Policy, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithPolicy;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Added, Instant, Policy, Queue};
     ///
     /// let pause = Duration::from_millis(100);
     /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> =
@@ -171,10 +171,10 @@ impl Policy {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithPolicy;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Policy, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithPolicy;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Policy, Queue};
     ///
     /// let mut queue: Queue<u16, WithPolicy, _, Fixed<8>> =
     ///     Queue::new(NoLimit).with_policy(Policy::new().run_rate(10.0, 2));

@@ -17,7 +17,7 @@ use crate::shared::{Host, Shared};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::Producer;
+/// use requeue::Producer;
 ///
 /// struct Watcher<'q> {
 ///     changed: &'q dyn Producer<&'static str>,

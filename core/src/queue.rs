@@ -133,10 +133,10 @@ pub use wait::{Adding, Flush};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::default_item_based;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Action, Added, Finished, Instant, Queue};
+/// use requeue::limiter::default_item_based;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Action, Added, Finished, Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, _, Fixed<16>> = Queue::new(default_item_based());
 /// let now = Instant::EPOCH;

@@ -28,11 +28,11 @@ use crate::work::{Ticket, Work};
 ///
 /// ```
 /// use std::cell::RefCell;
-/// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, State};
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Instant;
+/// use requeue::binding::{Clock, FixedWaitList, Host, Lock, State};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Instant;
 /// # struct Single<T>(RefCell<T>);
 /// # impl<T> Lock for Single<T> {
 /// #     type State = T;
@@ -87,7 +87,7 @@ pub trait Host: Sized {
 ///
 /// ```
 /// use std::cell::RefCell;
-/// use requeue_core::binding::Lock;
+/// use requeue::binding::Lock;
 ///
 /// /// For a program that has one thread and no interrupts.
 /// struct Single<T>(RefCell<T>);
@@ -185,7 +185,7 @@ impl<H: Host> fmt::Debug for State<H> {
 /// A function that takes a queue of any runtime:
 ///
 /// ```
-/// use requeue_core::binding::{AsShared, Host};
+/// use requeue::binding::{AsShared, Host};
 ///
 /// fn add_all<Q: AsShared>(queue: &Q, keys: Vec<<Q::Host as Host>::Key>) {
 ///     for key in keys {
@@ -228,11 +228,11 @@ impl<H: Host> AsShared for Shared<H> {
 ///
 /// ```
 /// use std::cell::RefCell;
-/// use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::binding::{Clock, FixedWaitList, Host, Lock, Shared, State};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// struct Single<T>(RefCell<T>);
 /// impl<T> Lock for Single<T> {

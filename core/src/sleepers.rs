@@ -30,11 +30,11 @@ use crate::Instant;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
-/// use requeue_core::binding::{Getter, Next};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
+/// use requeue::binding::{Getter, Next};
 ///
 /// let mut queue: Queue<u8, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
 /// let mut getter = Getter::new();

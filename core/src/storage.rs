@@ -36,10 +36,10 @@ pub use crate::store::growable::Growable;
 /// A function that takes a queue with any storage:
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::{Fixed, Storage};
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::{Fixed, Storage};
+/// use requeue::{Instant, Queue};
 ///
 /// fn add_all<S: Storage>(queue: &mut Queue<u16, Plain, NoLimit, S>, sensors: &[u16]) -> usize {
 ///     let keys = sensors.iter().copied();
@@ -69,7 +69,7 @@ pub trait Storage: sealed::Sealed {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::storage::{Fixed, Storage};
+    /// use requeue::storage::{Fixed, Storage};
     ///
     /// let locks = 1_000_usize.div_ceil(Fixed::<1_000>::KEYS_PER_LOCK);
     /// assert_eq!(locks, 125, "a batch of 1,000 keys is added in as many chunks");

@@ -18,8 +18,8 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::cell::Cell;
-/// use requeue_core::Instant;
-/// use requeue_core::binding::Clock;
+/// use requeue::Instant;
+/// use requeue::binding::Clock;
 ///
 /// /// A clock that a test moves by hand.
 /// struct Manual(Cell<u64>);
@@ -57,7 +57,7 @@ impl<C: Clock + ?Sized> Clock for &C {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::Instant;
+/// use requeue::Instant;
 ///
 /// let start = Instant::from_nanos(5);
 /// assert_eq!(start + Duration::from_nanos(2), Instant::from_nanos(7));

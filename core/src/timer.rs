@@ -21,8 +21,8 @@ use crate::time::{Clock, Instant};
 /// ```
 /// use core::future::Pending;
 /// use core::pin::Pin;
-/// use requeue_core::Instant;
-/// use requeue_core::binding::{Clock, Timer};
+/// use requeue::Instant;
+/// use requeue::binding::{Clock, Timer};
 ///
 /// struct Stopped;
 ///
@@ -92,8 +92,8 @@ impl<C: Timer> Timer for &C {
 /// ```
 /// # use core::future::Pending;
 /// # use core::pin::Pin;
-/// use requeue_core::Instant;
-/// use requeue_core::binding::{Clock, Timer, sleep_until};
+/// use requeue::Instant;
+/// use requeue::binding::{Clock, Timer, sleep_until};
 /// # struct Stopped;
 /// # impl Clock for Stopped { fn now(&self) -> Instant { Instant::EPOCH } }
 /// # impl Timer for Stopped {
@@ -140,8 +140,8 @@ pub async fn sleep_until(clock: &impl Timer, due: Instant) {
 /// # use core::future::Pending;
 /// # use core::pin::Pin;
 /// use core::future::pending;
-/// use requeue_core::Instant;
-/// use requeue_core::binding::{Clock, Timer, timeout_at};
+/// use requeue::Instant;
+/// use requeue::binding::{Clock, Timer, timeout_at};
 /// # struct Stopped;
 /// # impl Clock for Stopped { fn now(&self) -> Instant { Instant::EPOCH } }
 /// # impl Timer for Stopped {

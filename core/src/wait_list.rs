@@ -24,7 +24,7 @@ pub use growable::GrowableWaitList;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::binding::FixedWaitList;
+/// use requeue::binding::FixedWaitList;
 ///
 /// // Room for three calls that wait.
 /// const EMPTY: FixedWaitList<3> = FixedWaitList::new();

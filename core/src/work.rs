@@ -9,10 +9,10 @@ use crate::id::SlotId;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::default_item_based;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Action, Instant, Queue};
+/// use requeue::limiter::default_item_based;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Action, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -56,10 +56,10 @@ pub struct Work<K> {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Finished, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Finished, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);

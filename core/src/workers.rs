@@ -34,7 +34,7 @@ use trace::{Trace, log_failure};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::{Failure, Workers};
+/// use requeue::{Failure, Workers};
 ///
 /// let workers = Workers::new(4)
 ///     .max_retries(5)
@@ -73,7 +73,7 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, String, std::io::Error> = 4.into();
     /// assert_eq!(workers.count(), 4);
@@ -108,7 +108,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, u32, String> = Workers::new(4)
     ///     .timeout(Duration::from_secs(30))
@@ -132,7 +132,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, &str, String> =
     ///     Workers::new(2).drain_timeout(Duration::from_secs(10));
@@ -161,7 +161,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, &str, String> = Workers::new(2).timeout(Duration::from_secs(30));
     /// assert_eq!(workers.run_limit(), Some(Duration::from_secs(30)));
@@ -197,7 +197,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::{Failure, Workers};
+    /// use requeue::{Failure, Workers};
     ///
     /// let workers = Workers::new(4).on_error(|key: &u32, failure: &Failure<String>, attempt| {
     ///     eprintln!("node {key}, attempt {attempt}: {failure}");
@@ -227,7 +227,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<u32, String> =
     ///     Workers::new(4).trace_keys(|key, f| write!(f, "node-{key}"));
@@ -246,7 +246,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// fn with_keys(workers: Workers<'_, u32, String>) -> Workers<'_, u32, String> {
     ///     if workers.shows_keys() {

@@ -23,7 +23,7 @@ use crate::sync::Locked;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_embassy::QueueClock;
+/// use requeue::embassy::QueueClock;
 ///
 /// let earlier = QueueClock.now();
 /// // A test on the host moves the time itself; a board need not.
@@ -47,8 +47,8 @@ impl QueueClock {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_embassy::QueueClock;
-    /// use requeue_embassy::Instant;
+    /// use requeue::embassy::QueueClock;
+    /// use requeue::embassy::Instant;
     ///
     /// let second = embassy_time::Instant::from_secs(1);
     /// assert_eq!(QueueClock::at(second), Instant::EPOCH + Duration::from_secs(1));
@@ -64,7 +64,7 @@ impl QueueClock {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_embassy::{QueueClock, Instant};
+    /// use requeue::embassy::{QueueClock, Instant};
     ///
     /// let second = Instant::EPOCH + Duration::from_secs(1);
     /// assert_eq!(QueueClock::to_embassy(second), embassy_time::Instant::from_secs(1));
@@ -104,10 +104,10 @@ impl Timer for QueueClock {
 /// use core::pin::pin;
 /// use core::time::Duration;
 /// use embassy_futures::poll_once;
-/// use requeue_embassy::limiter::{Exponential, default_item_based};
-/// use requeue_embassy::priority::Plain;
-/// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::{ManualClock, Queue, WorkQueue};
+/// use requeue::embassy::limiter::{Exponential, default_item_based};
+/// use requeue::embassy::priority::Plain;
+/// use requeue::embassy::raw::NoopRawMutex;
+/// use requeue::embassy::{ManualClock, Queue, WorkQueue};
 ///
 /// type ByHand<'c> = ((), u8, &'c ManualClock<NoopRawMutex>);
 /// type Probes<'c> = WorkQueue<NoopRawMutex, u8, 4, Plain, Exponential, 3, ByHand<'c>>;
@@ -167,9 +167,9 @@ impl<R: RawMutex> ManualClock<R> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_embassy::ManualClock;
-    /// use requeue_embassy::Instant;
-    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue::embassy::ManualClock;
+    /// use requeue::embassy::Instant;
+    /// use requeue::embassy::raw::NoopRawMutex;
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
     /// clock.advance(Duration::from_secs(60));
@@ -186,9 +186,9 @@ impl<R: RawMutex> ManualClock<R> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::ManualClock;
-    /// use requeue_embassy::Instant;
-    /// use requeue_embassy::raw::NoopRawMutex;
+    /// use requeue::embassy::ManualClock;
+    /// use requeue::embassy::Instant;
+    /// use requeue::embassy::raw::NoopRawMutex;
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
     /// clock.set(Instant::from_nanos(1_000_000));

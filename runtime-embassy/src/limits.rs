@@ -16,7 +16,7 @@ use requeue_core::binding::{Timer, timeout_at};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_embassy::RunLimits;
+/// use requeue::embassy::RunLimits;
 ///
 /// const RETRIES: RunLimits = RunLimits::new().max_retries(5);
 /// const LIMITS: RunLimits<Duration> = RETRIES.timeout(Duration::from_secs(2));
@@ -37,7 +37,7 @@ impl RunLimits {
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::RunLimits;
+    /// use requeue::embassy::RunLimits;
     ///
     /// assert_eq!(RunLimits::new(), RunLimits::default());
     /// assert_ne!(RunLimits::new(), RunLimits::new().max_retries(1));
@@ -63,10 +63,10 @@ impl RunLimits {
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::limiter::default_item_based;
-    /// use requeue_embassy::priority::Plain;
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, Failure, ManualClock, Queue, RunLimits, WorkQueue};
+    /// use requeue::embassy::limiter::default_item_based;
+    /// use requeue::embassy::priority::Plain;
+    /// use requeue::embassy::raw::NoopRawMutex;
+    /// use requeue::embassy::{Action, Failure, ManualClock, Queue, RunLimits, WorkQueue};
     ///
     /// let clock: ManualClock<NoopRawMutex> = ManualClock::new();
     /// let queue: WorkQueue<NoopRawMutex, u16, 8, Plain, _, 3, ((), u8, _)> =
@@ -102,7 +102,7 @@ impl<T: Copy> RunLimits<T> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_embassy::RunLimits;
+    /// use requeue::embassy::RunLimits;
     ///
     /// let limits = RunLimits::new().timeout(Duration::from_secs(2)).max_retries(5);
     /// assert_ne!(limits, limits.max_retries(4));

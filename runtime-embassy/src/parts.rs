@@ -17,10 +17,10 @@ use crate::clock::QueueClock;
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::limiter::{Exponential, default_item_based};
-/// use requeue_embassy::priority::{Levels, Plain, WithPolicy};
-/// use requeue_embassy::raw::CriticalSectionRawMutex as Raw;
-/// use requeue_embassy::{Policy, Queue, QueueClock, WorkQueue};
+/// use requeue::embassy::limiter::{Exponential, default_item_based};
+/// use requeue::embassy::priority::{Levels, Plain, WithPolicy};
+/// use requeue::embassy::raw::CriticalSectionRawMutex as Raw;
+/// use requeue::embassy::{Policy, Queue, QueueClock, WorkQueue};
 ///
 /// // More than 255 keys.
 /// static LARGE: WorkQueue<Raw, u16, 300, Plain, Exponential, 3, ((), u16)> =
@@ -44,11 +44,11 @@ use crate::clock::QueueClock;
 /// A function that takes a queue with any of them:
 ///
 /// ```
-/// use requeue_embassy::binding::Parts;
-/// use requeue_embassy::limiter::{Exponential, default_item_based};
-/// use requeue_embassy::priority::Plain;
-/// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::WorkQueue;
+/// use requeue::embassy::binding::Parts;
+/// use requeue::embassy::limiter::{Exponential, default_item_based};
+/// use requeue::embassy::priority::Plain;
+/// use requeue::embassy::raw::NoopRawMutex;
+/// use requeue::embassy::WorkQueue;
 ///
 /// fn read_all<const N: usize, X: Parts>(
 ///     queue: &WorkQueue<NoopRawMutex, u16, N, Plain, Exponential, 3, X>,

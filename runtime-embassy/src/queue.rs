@@ -40,8 +40,8 @@ pub(crate) use methods;
 macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
-            $part: "requeue_embassy", "# let queue = requeue_embassy::example();",
-            "# let queue = requeue_embassy::example_groups();", K, P, Stored<N, X>
+            $part: "requeue::embassy", "# let queue = requeue::embassy::example();",
+            "# let queue = requeue::embassy::example_groups();", K, P, Stored<N, X>
         }
     };
 }
@@ -51,10 +51,10 @@ pub(crate) use face;
 macro_rules! face_async {
     ($part:ident, $($rest:tt)+) => {
         requeue_core::queue_face! {
-            $part: "requeue_embassy",
+            $part: "requeue::embassy",
             "# use requeue_test_tools::join;\n\
              # embassy_futures::block_on(async {\n\
-             # let queue = requeue_embassy::example();",
+             # let queue = requeue::embassy::example();",
             "# });", $($rest)+
         }
     };
@@ -103,9 +103,9 @@ pub(crate) type Shared<R, K, const N: usize, P, L, const WAITERS: usize, X> =
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::limiter::default_item_based;
-/// use requeue_embassy::raw::NoopRawMutex;
-/// use requeue_embassy::{Finished, Guard, WorkQueue};
+/// use requeue::embassy::limiter::default_item_based;
+/// use requeue::embassy::raw::NoopRawMutex;
+/// use requeue::embassy::{Finished, Guard, WorkQueue};
 ///
 /// fn read(sensor: Guard<'_, NoopRawMutex, u16, 16>) -> Finished {
 ///     let replies = *sensor != 17;
@@ -174,9 +174,9 @@ pub type Guard<
 /// # Examples
 ///
 /// ```
-/// use requeue_embassy::limiter::default_item_based;
-/// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::WorkQueue;
+/// use requeue::embassy::limiter::default_item_based;
+/// use requeue::embassy::raw::CriticalSectionRawMutex;
+/// use requeue::embassy::WorkQueue;
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 /// enum Job {
@@ -212,10 +212,10 @@ pub type Guard<
 /// With priorities, here two, alarms are handed out first.
 ///
 /// ```
-/// use requeue_embassy::limiter::default_item_based;
-/// use requeue_embassy::priority::Levels;
-/// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::{AddOptions, WorkQueue};
+/// use requeue::embassy::limiter::default_item_based;
+/// use requeue::embassy::priority::Levels;
+/// use requeue::embassy::raw::CriticalSectionRawMutex;
+/// use requeue::embassy::{AddOptions, WorkQueue};
 ///
 /// type Jobs = WorkQueue<CriticalSectionRawMutex, u8, 16, Levels<2>>;
 /// static JOBS: Jobs = WorkQueue::new(default_item_based());
@@ -231,11 +231,11 @@ pub type Guard<
 /// of a bus is read at a time. Limits are set when the program starts.
 ///
 /// ```
-/// use requeue_embassy::limiter::default_item_based;
-/// use requeue_embassy::priority::{Groups, Plain};
-/// use requeue_embassy::GroupLimits;
-/// use requeue_embassy::raw::CriticalSectionRawMutex;
-/// use requeue_embassy::{QueueClock, Queue, WorkQueue};
+/// use requeue::embassy::limiter::default_item_based;
+/// use requeue::embassy::priority::{Groups, Plain};
+/// use requeue::embassy::GroupLimits;
+/// use requeue::embassy::raw::CriticalSectionRawMutex;
+/// use requeue::embassy::{QueueClock, Queue, WorkQueue};
 ///
 /// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 /// struct Sensor { bus: u8, address: u8 }
@@ -275,6 +275,7 @@ pub struct WorkQueue<
     pub(crate) shared: Shared<R, K, N, P, L, WAITERS, X>,
 }
 
+/// Making a queue.
 impl<R, K, const N: usize, P, L, const WAITERS: usize, X> WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
@@ -289,10 +290,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::limiter::{DefaultController, default_controller, default_item_based};
-    /// use requeue_embassy::priority::Plain;
-    /// use requeue_embassy::raw::CriticalSectionRawMutex;
-    /// use requeue_embassy::WorkQueue;
+    /// use requeue::embassy::limiter::{DefaultController, default_controller, default_item_based};
+    /// use requeue::embassy::priority::Plain;
+    /// use requeue::embassy::raw::CriticalSectionRawMutex;
+    /// use requeue::embassy::WorkQueue;
     ///
     /// // 1 ms doubled per failure for each key.
     /// static PLAIN: WorkQueue<CriticalSectionRawMutex, u16, 16> =
@@ -310,6 +311,7 @@ where
     }
 }
 
+/// Making a queue from parts.
 impl<R, K, const N: usize, P, L, const WAITERS: usize, X> WorkQueue<R, K, N, P, L, WAITERS, X>
 where
     R: RawMutex,
@@ -324,11 +326,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::limiter::NoLimit;
-    /// use requeue_embassy::metrics::Metrics;
-    /// use requeue_embassy::priority::Plain;
-    /// use requeue_embassy::raw::CriticalSectionRawMutex;
-    /// use requeue_embassy::{QueueClock, Queue, WorkQueue};
+    /// use requeue::embassy::limiter::NoLimit;
+    /// use requeue::embassy::metrics::Metrics;
+    /// use requeue::embassy::priority::Plain;
+    /// use requeue::embassy::raw::CriticalSectionRawMutex;
+    /// use requeue::embassy::{QueueClock, Queue, WorkQueue};
     ///
     /// struct Deepest(usize);
     ///
@@ -353,17 +355,6 @@ where
         Self {
             shared: Shared::<R, K, N, P, L, WAITERS, X>::new(Locked::new(state), clock),
         }
-    }
-
-    /// Returns the clock. O(1).
-    pub const fn clock(&self) -> &X::Clock {
-        self.shared.clock()
-    }
-
-    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(`WAITERS`).
-    pub fn wake_all(&self) {
-        self.shared.wake_all();
     }
 }
 
@@ -392,6 +383,12 @@ methods! {
 }
 
 methods! {
+    /// Adding keys, and waiting for room.
+    [Parts<Clock: Timer>]
+    face_async!(adding_async, K);
+}
+
+methods! {
     /// Taking keys, and waiting for them.
     [Parts<Clock: Timer>]
     face_async!(taking_async, K, Self::handle, Guard<'_, R, K, N, P, L, WAITERS, X>);
@@ -401,7 +398,7 @@ methods! {
     /// Taking keys without waiting.
     [Parts]
     requeue_core::queue_face! {
-        taking: "requeue_embassy", "# let queue = requeue_embassy::example();", K, Self::handle,
+        taking: "requeue::embassy", "# let queue = requeue::embassy::example();", K, Self::handle,
         Guard<'_, R, K, N, P, L, WAITERS, X>
     }
 

@@ -15,12 +15,29 @@ methods! {
     /// Looking. None of these waits.
     [Parts]
     face!(looking);
+
+    /// Returns the clock. O(1).
+    pub const fn clock(&self) -> &X::Clock {
+        self.shared.clock()
+    }
+}
+
+methods! {
+    /// Waiting for a state of the queue.
+    [Parts<Clock: Timer>]
+    face_async!(looking_async, K, checked);
 }
 
 methods! {
     /// Control.
     [Parts]
     face!(control);
+
+    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(`WAITERS`).
+    pub fn wake_all(&self) {
+        self.shared.wake_all();
+    }
 }
 
 methods! {
@@ -30,15 +47,13 @@ methods! {
 }
 
 methods! {
-    /// Shutting down.
+    /// Shutting down. None of these waits.
     [Parts]
     face!(closing);
 }
 
 methods! {
-    /// Waiting for room, and for a state of the queue.
+    /// Shutting down, and waiting until the queue is drained.
     [Parts<Clock: Timer>]
-    face_async!(adding_async, K);
-    face_async!(looking_async, K, checked);
     face_async!(closing_async, checked);
 }

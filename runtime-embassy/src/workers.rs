@@ -63,9 +63,9 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_embassy::limiter::default_item_based;
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::WorkQueue;
+    /// use requeue::embassy::limiter::default_item_based;
+    /// use requeue::embassy::raw::NoopRawMutex;
+    /// use requeue::embassy::WorkQueue;
     ///
     /// let queue: WorkQueue<NoopRawMutex, u16, 16> = WorkQueue::new(default_item_based());
     /// queue.add_many(1..=16, |_| {});
@@ -115,10 +115,10 @@ where
     /// use core::pin::pin;
     /// use core::time::Duration;
     /// use embassy_futures::poll_once;
-    /// use requeue_embassy::limiter::FastSlow;
-    /// use requeue_embassy::priority::Plain;
-    /// use requeue_embassy::raw::NoopRawMutex;
-    /// use requeue_embassy::{Action, RunContext, RunLimits, WorkQueue};
+    /// use requeue::embassy::limiter::FastSlow;
+    /// use requeue::embassy::priority::Plain;
+    /// use requeue::embassy::raw::NoopRawMutex;
+    /// use requeue::embassy::{Action, RunContext, RunLimits, WorkQueue};
     ///
     /// const AT_ONCE: FastSlow = FastSlow::new(Duration::ZERO, Duration::ZERO, 1);
     /// let queue: WorkQueue<NoopRawMutex, u16, 16, Plain, FastSlow> = WorkQueue::new(AT_ONCE);

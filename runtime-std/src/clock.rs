@@ -17,7 +17,7 @@ use crate::sync::{self, Mutex, Parker};
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::{ManualClock, WorkQueue};
+/// use requeue::std::{ManualClock, WorkQueue};
 ///
 /// // The type does not name the clock.
 /// struct Leases {
@@ -47,7 +47,7 @@ impl QueueClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::QueueClock;
+    /// use requeue::std::QueueClock;
     ///
     /// let clock = QueueClock::new();
     /// let earlier = clock.now();
@@ -75,7 +75,7 @@ impl QueueClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Added, WorkQueue};
+    /// use requeue::std::{Added, WorkQueue};
     /// use std::time::{Duration, Instant};
     ///
     /// let queue = WorkQueue::new();
@@ -105,7 +105,7 @@ impl QueueClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Instant, QueueClock};
+    /// use requeue::std::{Instant, QueueClock};
     ///
     /// let clock = QueueClock::new();
     /// assert!(clock.to_std(clock.now()).unwrap() <= std::time::Instant::now());
@@ -168,7 +168,7 @@ impl From<ManualClock> for QueueClock {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::{ManualClock, WorkQueue};
+/// use requeue::std::{ManualClock, WorkQueue};
 ///
 /// let clock = ManualClock::new();
 /// let queue = WorkQueue::builder().clock(clock.clone()).build();
@@ -221,8 +221,8 @@ impl ManualClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::ManualClock;
-    /// use requeue_std::Instant;
+    /// use requeue::std::ManualClock;
+    /// use requeue::std::Instant;
     ///
     /// let clock = ManualClock::new();
     /// clock.set(Instant::from_nanos(1_000_000));
@@ -242,7 +242,7 @@ impl ManualClock {
     /// ```
     /// use std::thread;
     /// use std::time::Duration;
-    /// use requeue_std::{ManualClock, WorkQueue};
+    /// use requeue::std::{ManualClock, WorkQueue};
     ///
     /// let clock = ManualClock::new();
     /// let queue = WorkQueue::builder().clock(clock.clone()).build();

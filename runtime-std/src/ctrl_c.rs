@@ -19,7 +19,7 @@ use std::process;
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use requeue_std::{Action, WorkQueue, Workers, on_ctrl_c};
+/// use requeue::std::{Action, WorkQueue, Workers, on_ctrl_c};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let queue = WorkQueue::new();

@@ -22,8 +22,8 @@ use crate::waiting::block_on;
 macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
-            $part: "requeue_std", "# let queue = requeue_std::example();",
-            "# let queue = requeue_std::example_groups();", K, P, S
+            $part: "requeue::std", "# let queue = requeue::std::example();",
+            "# let queue = requeue::std::example_groups();", K, P, S
         }
     };
 }
@@ -44,7 +44,7 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K,
 /// # Examples
 ///
 /// ```
-/// use requeue_std::{Finished, Guard, WorkQueue};
+/// use requeue::std::{Finished, Guard, WorkQueue};
 ///
 /// fn ping(node: Guard<'_, &str>) -> Finished {
 ///     let is_up = *node != "node-7";
@@ -64,7 +64,7 @@ pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_std::{Batch, WorkQueue};
+/// use requeue::std::{Batch, WorkQueue};
 ///
 /// fn write_down(batch: Batch<'_, u32>) -> u32 {
 ///     let sum = batch.keys().sum();
@@ -96,7 +96,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_std::WorkQueue;
+/// use requeue::std::WorkQueue;
 ///
 /// let queue: WorkQueue<&str> = WorkQueue::new();
 /// let worker = std::thread::spawn({
@@ -123,9 +123,9 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::limiter::NoLimit;
-/// use requeue_std::priority::{Aging, Groups, Levels, Plain};
-/// use requeue_std::{ManualClock, WorkQueue};
+/// use requeue::std::limiter::NoLimit;
+/// use requeue::std::priority::{Aging, Groups, Levels, Plain};
+/// use requeue::std::{ManualClock, WorkQueue};
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
@@ -155,7 +155,7 @@ pub type Batch<'q, K, P = Plain, L = DefaultController, S = Growable> =
 /// With priorities, urgent keys are handed out first.
 ///
 /// ```
-/// use requeue_std::{AddOptions, WorkQueue};
+/// use requeue::std::{AddOptions, WorkQueue};
 ///
 /// let queue = WorkQueue::builder().levels::<2>().build();
 /// let _ = queue.add_many(["pod-a", "pod-b", "pod-c"]);
@@ -187,7 +187,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     /// # Examples
     ///
     /// ```
-    /// let queue = requeue_std::WorkQueue::new();
+    /// let queue = requeue::std::WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// assert_eq!(queue.len(), 1);
     /// ```
@@ -203,7 +203,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::builder()
     ///     .backoff(Duration::from_secs(1), Duration::from_secs(60))
@@ -219,6 +219,40 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
+/// Making a queue from parts.
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
+    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with a clock:
+    /// a [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is made
+    /// with `into` has a clock of its own.
+    ///
+    /// # Examples
+    ///
+    /// Queues whose instants can be compared, because they share a clock:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue::std::limiter::NoLimit;
+    /// use requeue::std::binding::Reporter;
+    /// use requeue::std::priority::Plain;
+    /// use requeue::std::storage::Fixed;
+    /// use requeue::std::{Queue, QueueClock, WorkQueue};
+    ///
+    /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
+    ///
+    /// let clock = QueueClock::new();
+    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
+    /// let ours: Sensors = WorkQueue::from_queue(empty(), clock.clone());
+    /// let theirs: Sensors = WorkQueue::from_queue(empty(), clock.clone());
+    ///
+    /// let due = clock.now() + Duration::from_secs(60);
+    /// let _ = ours.add_at(3, due);
+    /// let _ = theirs.add_at(4, due);
+    /// ```
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: impl Into<QueueClock>) -> Self {
+        Threads::assemble(queue, clock.into())
+    }
+}
+
 /// The runtime of a [`Builder`]: threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads;
@@ -227,6 +261,7 @@ pub struct Threads;
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
     face!(adding_many);
+    requeue_core::queue_face! { producing: "requeue::std", Shared<K, P, L, S> }
 
     /// As [`add`](Self::add), but waits for room if the key is new and
     /// there is none. O(1) for each look. A queue that grows always has room.
@@ -243,11 +278,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::limiter::NoLimit;
-    /// use requeue_std::binding::Reporter;
-    /// use requeue_std::priority::Plain;
-    /// use requeue_std::storage::Fixed;
-    /// use requeue_std::{Added, Queue, WorkQueue};
+    /// use requeue::std::limiter::NoLimit;
+    /// use requeue::std::binding::Reporter;
+    /// use requeue::std::priority::Plain;
+    /// use requeue::std::storage::Fixed;
+    /// use requeue::std::{Added, Queue, WorkQueue};
     ///
     /// let bounded: WorkQueue<u16, Plain, NoLimit, Fixed<2>> =
     ///     Queue::with_metrics(NoLimit, Reporter::NONE).into();
@@ -281,7 +316,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::{AddOptions, Rejected, WorkQueue};
+    /// use requeue::std::{AddOptions, Rejected, WorkQueue};
     ///
     /// let bounded = WorkQueue::builder().max_keys(1).build();
     /// let _ = bounded.add(17);
@@ -311,7 +346,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
@@ -343,7 +378,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::{WaitError, WorkQueue};
+    /// use requeue::std::{WaitError, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
@@ -374,15 +409,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::binding::Clock;
-    /// use requeue_std::{ManualClock, WorkQueue};
+    /// use requeue::std::{ManualClock, WorkQueue};
     ///
     /// let clock = ManualClock::new();
     /// let queue = WorkQueue::builder().clock(clock.clone()).build();
     /// let _ = queue.add_many(["node-7", "node-8"]);
     ///
     /// // One second for a whole round, however long each key takes.
-    /// let deadline = clock.now() + Duration::from_secs(1);
+    /// let deadline = queue.now() + Duration::from_secs(1);
     /// let mut seen = Vec::new();
     /// while let Ok(guard) = queue.get_deadline(deadline) {
     ///     seen.push(*guard);
@@ -412,7 +446,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// assert!(queue.add_many(0..5).rejected.is_empty());
@@ -450,7 +484,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{Action, WorkQueue};
+    /// use requeue::std::{Action, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(["a", "b"]);
@@ -478,7 +512,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     }
 
     requeue_core::queue_face! {
-        taking: "requeue_std", "# let queue = requeue_std::example();", K, Self::handle,
+        taking: "requeue::std", "# let queue = requeue::std::example();", K, Self::handle,
         Guard<'_, K, P, L, S>
     }
 
@@ -487,49 +521,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     }
 }
 
-// After these, because the documentation shows the methods in this order.
-/// Making a queue from parts.
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Makes a queue of any storage, such as [`Fixed`](requeue_core::storage::Fixed), with a clock:
-    /// a [`QueueClock`], or the [`ManualClock`](crate::ManualClock) of a test. A queue that is made
-    /// with `into` has a clock of its own.
-    ///
-    /// # Examples
-    ///
-    /// Queues whose instants can be compared, because they share a clock:
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_std::limiter::NoLimit;
-    /// use requeue_std::binding::Reporter;
-    /// use requeue_std::priority::Plain;
-    /// use requeue_std::storage::Fixed;
-    /// use requeue_std::{Queue, QueueClock, WorkQueue};
-    ///
-    /// type Sensors = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
-    ///
-    /// let clock = QueueClock::new();
-    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
-    /// let ours: Sensors = WorkQueue::from_queue(empty(), clock.clone());
-    /// let theirs: Sensors = WorkQueue::from_queue(empty(), clock.clone());
-    ///
-    /// let due = clock.now() + Duration::from_secs(60);
-    /// let _ = ours.add_at(3, due);
-    /// let _ = theirs.add_at(4, due);
-    /// ```
-    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: impl Into<QueueClock>) -> Self {
-        Threads::assemble(queue, clock.into())
-    }
-
-    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
-    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(n) in the waiting calls.
-    pub fn wake_all(&self) {
-        self.shared.wake_all();
-    }
-}
-
 requeue_core::queue_face! {
-    shell: "requeue_std", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
+    shell: "requeue::std", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
     ThreadHost, Threads, QueueClock, Mutex
 }
 

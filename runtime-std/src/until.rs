@@ -18,8 +18,8 @@ use crate::sync::Parker;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::backoff::{Backoff, BackoffUntil, no_jitter};
-/// use requeue_std::{QueueClock, Stop, backoff_until};
+/// use requeue::std::backoff::{Backoff, BackoffUntil, no_jitter};
+/// use requeue::std::{QueueClock, Stop, backoff_until};
 ///
 /// let stop = Stop::new();
 /// let hourly = Backoff { duration: Duration::from_secs(3600), ..Backoff::default() };
@@ -103,8 +103,8 @@ impl fmt::Debug for Stop {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_std::backoff::{Backoff, BackoffUntil, no_jitter};
-/// use requeue_std::{QueueClock, Stop, backoff_until};
+/// use requeue::std::backoff::{Backoff, BackoffUntil, no_jitter};
+/// use requeue::std::{QueueClock, Stop, backoff_until};
 ///
 /// let backoff = Backoff {
 ///     duration: Duration::from_micros(1),

@@ -23,6 +23,11 @@ use crate::sync::Parker;
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(looking);
 
+    /// Returns the clock. O(1).
+    pub fn clock(&self) -> &QueueClock {
+        self.shared.clock()
+    }
+
     /// Waits until no key is ready or active. Delayed keys are not waited for until they are due.
     /// Any number of threads may wait, also after shutdown.
     ///
@@ -33,7 +38,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(["node-7", "node-8"]);
@@ -64,7 +69,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// assert!(queue.wait_idle_timeout(Duration::ZERO).is_ok());
@@ -85,7 +90,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
@@ -109,7 +114,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
@@ -131,7 +136,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(["node-7", "node-8"]);
@@ -162,7 +167,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
@@ -187,7 +192,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
@@ -215,6 +220,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// Control.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(control);
+
+    /// Wakes every waiting call, so that it looks at the queue and at the clock again. A
+    /// [`ManualClock`](crate::ManualClock) that moves does so itself. O(n) in the waiting calls.
+    pub fn wake_all(&self) {
+        self.shared.wake_all();
+    }
 }
 
 /// Limits and groups.
@@ -227,7 +238,7 @@ impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::p
     WorkQueue<K, P, L, Growable<B>>
 {
     requeue_core::queue_face! {
-        growing: "requeue_std", "# let queue = requeue_std::example();"
+        growing: "requeue::std", "# let queue = requeue::std::example();"
     }
 }
 
@@ -248,7 +259,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(["node-7", "node-8"]);
@@ -278,7 +289,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_std::{WaitError, WorkQueue};
+    /// use requeue::std::{WaitError, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");
@@ -297,7 +308,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");

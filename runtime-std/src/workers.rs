@@ -63,7 +63,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// use requeue_std::WorkQueue;
+    /// use requeue::std::WorkQueue;
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add_many(1..=100);
@@ -107,7 +107,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_std::{RunContext, WorkQueue};
+    /// use requeue::std::{RunContext, WorkQueue};
     ///
     /// let queue = WorkQueue::new();
     /// let _ = queue.add("node-7");

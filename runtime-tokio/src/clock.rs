@@ -21,7 +21,7 @@ use tokio::time::Sleep;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::QueueClock;
+/// use requeue::tokio::QueueClock;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
@@ -53,7 +53,7 @@ impl QueueClock {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_tokio::{Added, WorkQueue};
+    /// use requeue::tokio::{Added, WorkQueue};
     /// use tokio::time::Instant;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -76,7 +76,7 @@ impl QueueClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::{Instant, QueueClock};
+    /// use requeue::tokio::{Instant, QueueClock};
     ///
     /// let clock = QueueClock::new();
     /// assert!(clock.to_tokio(clock.now()).unwrap() <= tokio::time::Instant::now());
@@ -94,7 +94,7 @@ impl QueueClock {
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::QueueClock;
+    /// use requeue::tokio::QueueClock;
     ///
     /// let clock = QueueClock::new();
     /// let earlier = clock.now();

@@ -19,8 +19,8 @@ use crate::waiting::Guards;
 macro_rules! face {
     ($part:ident) => {
         requeue_core::queue_face! {
-            $part: "requeue_tokio", "# let queue = requeue_tokio::example();",
-            "# let queue = requeue_tokio::example_groups();", K, P, S
+            $part: "requeue::tokio", "# let queue = requeue::tokio::example();",
+            "# let queue = requeue::tokio::example_groups();", K, P, S
         }
     };
 }
@@ -30,11 +30,11 @@ pub(crate) use face;
 macro_rules! face_async {
     ($part:ident, $($rest:tt)+) => {
         requeue_core::queue_face! {
-            $part: "requeue_tokio",
+            $part: "requeue::tokio",
             "# use requeue_test_tools::join;\n\
              # #[tokio::main(flavor = \"current_thread\", start_paused = true)]\n\
              # async fn main() {\n\
-             # let queue = requeue_tokio::example();",
+             # let queue = requeue::tokio::example();",
             "# }", $($rest)+
         }
     };
@@ -59,7 +59,7 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::{Finished, Guard, WorkQueue};
+/// use requeue::tokio::{Finished, Guard, WorkQueue};
 ///
 /// async fn ping(node: Guard<&str>) -> Finished {
 ///     let is_up = *node != "node-7";
@@ -110,7 +110,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// # Examples
 ///
 /// ```
-/// use requeue_tokio::WorkQueue;
+/// use requeue::tokio::WorkQueue;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -140,9 +140,9 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::limiter::NoLimit;
-/// use requeue_tokio::priority::{Aging, Groups, Levels, Plain};
-/// use requeue_tokio::WorkQueue;
+/// use requeue::tokio::limiter::NoLimit;
+/// use requeue::tokio::priority::{Aging, Groups, Levels, Plain};
+/// use requeue::tokio::WorkQueue;
 ///
 /// struct App {
 ///     pods: WorkQueue<String>,
@@ -171,7 +171,7 @@ pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
 /// With priorities, urgent keys are handed out first.
 ///
 /// ```
-/// use requeue_tokio::{AddOptions, WorkQueue};
+/// use requeue::tokio::{AddOptions, WorkQueue};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
@@ -206,7 +206,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     /// # Examples
     ///
     /// ```
-    /// let queue = requeue_tokio::WorkQueue::new();
+    /// let queue = requeue::tokio::WorkQueue::new();
     /// let _ = queue.add("node-7");
     /// assert_eq!(queue.len(), 1);
     /// ```
@@ -222,7 +222,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use requeue_tokio::WorkQueue;
+    /// use requeue::tokio::WorkQueue;
     ///
     /// let queue = WorkQueue::builder()
     ///     .backoff(Duration::from_secs(1), Duration::from_secs(60))
@@ -238,6 +238,36 @@ impl<K: Eq + Hash> WorkQueue<K> {
     }
 }
 
+/// Making a queue from parts.
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
+    /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
+    /// one then have a meaning in the other. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue::tokio::binding::Clock;
+    /// use requeue::tokio::limiter::NoLimit;
+    /// use requeue::tokio::binding::Reporter;
+    /// use requeue::tokio::priority::Plain;
+    /// use requeue::tokio::storage::Fixed;
+    /// use requeue::tokio::{Queue, QueueClock, WorkQueue};
+    ///
+    /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
+    /// let clock = QueueClock::new();
+    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
+    /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
+    /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
+    /// let due = clock.now() + Duration::from_secs(60);
+    /// let _ = ours.add_at(3, due);
+    /// let _ = theirs.add_at(4, due);
+    /// ```
+    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: QueueClock) -> Self {
+        Tasks::assemble(queue, clock)
+    }
+}
+
 /// The runtime of a [`Builder`]: Tokio's tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Tasks;
@@ -246,6 +276,7 @@ pub struct Tasks;
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(adding);
     face!(adding_many);
+    requeue_core::queue_face! { producing: "requeue::tokio", Shared<K, P, L, S> }
     face_async!(adding_async, K);
 }
 
@@ -270,7 +301,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::WorkQueue;
+    /// use requeue::tokio::WorkQueue;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
@@ -296,7 +327,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     }
 
     requeue_core::queue_face! {
-        taking: "requeue_tokio", "# let queue = requeue_tokio::example();", K, Self::handle,
+        taking: "requeue::tokio", "# let queue = requeue::tokio::example();", K, Self::handle,
         Guard<K, P, L, S>
     }
 
@@ -305,39 +336,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     }
 }
 
-// After these, because the documentation shows the methods in this order.
-/// Making a queue from parts.
-impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Creates a queue of any storage with a clock, which may be that of another queue: instants of
-    /// one then have a meaning in the other. O(1).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue_tokio::binding::Clock;
-    /// use requeue_tokio::limiter::NoLimit;
-    /// use requeue_tokio::binding::Reporter;
-    /// use requeue_tokio::priority::Plain;
-    /// use requeue_tokio::storage::Fixed;
-    /// use requeue_tokio::{Queue, QueueClock, WorkQueue};
-    ///
-    /// type Leases = WorkQueue<u16, Plain, NoLimit, Fixed<4>>;
-    /// let clock = QueueClock::new();
-    /// let empty = || Queue::with_metrics(NoLimit, Reporter::NONE);
-    /// let ours: Leases = WorkQueue::from_queue(empty(), clock);
-    /// let theirs: Leases = WorkQueue::from_queue(empty(), clock);
-    /// let due = clock.now() + Duration::from_secs(60);
-    /// let _ = ours.add_at(3, due);
-    /// let _ = theirs.add_at(4, due);
-    /// ```
-    pub fn from_queue(queue: Queue<K, P, L, S, Reporter>, clock: QueueClock) -> Self {
-        Tasks::assemble(queue, clock)
-    }
-}
-
 requeue_core::queue_face! {
-    shell: "requeue_tokio", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
+    shell: "requeue::tokio", [K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage] WorkQueue,
     TaskHost, Tasks, QueueClock, Mutex
 }
 

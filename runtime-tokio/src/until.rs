@@ -25,8 +25,8 @@ use crate::clock::QueueClock;
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::backoff::{Backoff, BackoffUntil, no_jitter};
-/// use requeue_tokio::{CancellationToken, backoff_until};
+/// use requeue::tokio::backoff::{Backoff, BackoffUntil, no_jitter};
+/// use requeue::tokio::{CancellationToken, backoff_until};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {

@@ -14,11 +14,17 @@ use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
 use tokio::time::Sleep;
 
+use crate::clock::QueueClock;
 use crate::queue::{Guard, Shared, TaskHost, WorkQueue, face, face_async};
 
 /// Looking, and waiting for a state.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     face!(looking);
+
+    /// Returns the clock. O(1).
+    pub fn clock(&self) -> &QueueClock {
+        self.shared.clock()
+    }
     face_async!(looking_async, K, plain);
 }
 
@@ -37,7 +43,7 @@ impl<K: Eq + Hash, L: RateLimiter, B: std::hash::BuildHasher, P: requeue_core::p
     WorkQueue<K, P, L, Growable<B>>
 {
     requeue_core::queue_face! {
-        growing: "requeue_tokio", "# let queue = requeue_tokio::example();"
+        growing: "requeue::tokio", "# let queue = requeue::tokio::example();"
     }
 }
 
@@ -65,7 +71,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// use std::pin::Pin;
 ///
 /// use futures_core::Stream;
-/// use requeue_tokio::WorkQueue;
+/// use requeue::tokio::WorkQueue;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {

@@ -71,7 +71,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// ```
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// use requeue_tokio::WorkQueue;
+    /// use requeue::tokio::WorkQueue;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
@@ -123,7 +123,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// # Examples
     ///
     /// ```
-    /// use requeue_tokio::{RunContext, WorkQueue};
+    /// use requeue::tokio::{RunContext, WorkQueue};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
@@ -182,7 +182,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_tokio::{Action, CancellationToken, Concurrency, WorkQueue, Workers};
+/// use requeue::tokio::{Action, CancellationToken, Concurrency, WorkQueue, Workers};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
@@ -215,7 +215,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// second ctrl-c stops it at once:
 ///
 /// ```no_run
-/// use requeue_tokio::{CancellationToken, WorkQueue};
+/// use requeue::tokio::{CancellationToken, WorkQueue};
 ///
 /// #[tokio::main(flavor = "current_thread")]
 /// async fn main() -> std::io::Result<()> {

@@ -21,8 +21,8 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Instant;
-    /// use requeue_core::backoff::{Backoff, no_jitter};
+    /// use requeue::Instant;
+    /// use requeue::backoff::{Backoff, no_jitter};
     ///
     /// let second = Duration::from_secs(1);
     /// let backoff = Backoff { duration: second, factor: 2.0, steps: 2, ..Backoff::default() };
@@ -34,8 +34,8 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Instant;
-    /// use requeue_core::backoff::BackoffUntil;
+    /// use requeue::Instant;
+    /// use requeue::backoff::BackoffUntil;
     ///
     /// const SECOND: u64 = 1_000_000_000;
     /// let on_the_second = |now: Instant| Duration::from_nanos(SECOND - now.as_nanos() % SECOND);
@@ -67,8 +67,8 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Instant;
-    /// use requeue_core::backoff::{Backoff, no_jitter};
+    /// use requeue::Instant;
+    /// use requeue::backoff::{Backoff, no_jitter};
     ///
     /// let second = Duration::from_secs(1);
     /// let backoff = Backoff { duration: second, factor: 2.0, steps: 10, ..Backoff::default() };
@@ -118,8 +118,8 @@ impl Backoff {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Instant;
-    /// use requeue_core::backoff::{Backoff, no_jitter};
+    /// use requeue::Instant;
+    /// use requeue::backoff::{Backoff, no_jitter};
     ///
     /// let second = Duration::from_secs(1);
     /// let backoff =

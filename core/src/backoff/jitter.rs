@@ -19,7 +19,7 @@ use crate::time::{duration_from_nanos, nanos};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{jitter, no_jitter};
+/// use requeue::backoff::{jitter, no_jitter};
 ///
 /// // With the crate `rand`, pass `&mut rand::random::<u64>`.
 /// let mut bits = 0x2545_f491_4f6c_dd1d_u64;
@@ -52,7 +52,7 @@ pub fn jitter<R: FnMut() -> u64 + ?Sized>(
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, no_jitter};
+/// use requeue::backoff::{Backoff, no_jitter};
 ///
 /// let second = Duration::from_secs(1);
 /// let mut backoff = Backoff { duration: second, jitter: 0.5, ..Backoff::default() };

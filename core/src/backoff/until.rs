@@ -29,8 +29,8 @@ use crate::timer::{Timer, sleep_until};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::backoff::{Backoff, BackoffUntil, no_jitter};
-/// use requeue_core::Instant;
+/// use requeue::backoff::{Backoff, BackoffUntil, no_jitter};
+/// use requeue::Instant;
 ///
 /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
 /// let period = Backoff { duration: Duration::from_secs(10), ..Backoff::default() };
@@ -126,7 +126,7 @@ impl<D: FnMut(Instant) -> Duration> BackoffUntil<D> {
 /// ```
 #[doc = include_str!("../shared/example_tasks.txt")]
 /// use core::cell::Cell;
-/// use requeue_core::binding::backoff_until;
+/// use requeue::binding::backoff_until;
 ///
 /// let runs = Cell::new(0);
 /// let backoff = Backoff { duration: Duration::ZERO, ..Backoff::default() };

@@ -11,10 +11,10 @@ const MAX: Duration = Duration::from_secs(1000);
 /// is a short name in the type of a queue:
 ///
 /// ```
-/// use requeue_core::limiter::{DefaultController, default_controller};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::{DefaultController, default_controller};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// type Nodes = Queue<u16, Plain, DefaultController, Fixed<64>>;
 /// const NODES: Nodes = Queue::new(default_controller());
@@ -26,10 +26,10 @@ pub type DefaultController = (Exponential, TokenBucket);
 /// queue:
 ///
 /// ```
-/// use requeue_core::limiter::{DefaultItemBased, default_item_based};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::{DefaultItemBased, default_item_based};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// type Sensors = Queue<u8, Plain, DefaultItemBased, Fixed<16>>;
 /// const SENSORS: Sensors = Queue::new(default_item_based());
@@ -44,8 +44,8 @@ pub type DefaultItemBased = Exponential;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{DefaultController, RateLimiter, default_controller};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{DefaultController, RateLimiter, default_controller};
+/// use requeue::Instant;
 ///
 /// let mut limiter: DefaultController = default_controller();
 /// let mut record = Default::default();
@@ -67,8 +67,8 @@ pub const fn default_controller() -> DefaultController {
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{RateLimiter, default_item_based};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{RateLimiter, default_item_based};
+/// use requeue::Instant;
 ///
 /// let mut limiter = default_item_based();
 /// let mut failures = 3;

@@ -32,8 +32,8 @@ use crate::time::{duration_from_nanos, nanos};
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{Exponential, RateLimiter};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{Exponential, RateLimiter};
+/// use requeue::Instant;
 ///
 /// let mut limiter =
 ///     Exponential::new(Duration::from_millis(5), Duration::from_millis(30));

@@ -18,8 +18,8 @@ use crate::limiter::RateLimiter;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{FastSlow, RateLimiter};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{FastSlow, RateLimiter};
+/// use requeue::Instant;
 ///
 /// let mut limiter = FastSlow::new(Duration::from_millis(5), Duration::from_secs(10), 2);
 /// let mut failures = 0;

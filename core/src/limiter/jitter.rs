@@ -34,8 +34,8 @@ use crate::time::nanos;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{RateLimiter, WithJitter, default_item_based};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{RateLimiter, WithJitter, default_item_based};
+/// use requeue::Instant;
 ///
 /// // With the crate `rand`, pass `rand::random::<u64>`.
 /// let mut bits = 0x2545_f491_4f6c_dd1d_u64;
@@ -63,11 +63,11 @@ impl<L, R> WithJitter<L, R> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::backoff::no_jitter;
-    /// use requeue_core::limiter::{WithJitter, default_item_based};
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::backoff::no_jitter;
+    /// use requeue::limiter::{WithJitter, default_item_based};
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let limiter = WithJitter::full(default_item_based(), no_jitter);
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(limiter);

@@ -18,8 +18,8 @@ use crate::limiter::RateLimiter;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{TokenBucket, RateLimiter, WithMaxWait};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{TokenBucket, RateLimiter, WithMaxWait};
+/// use requeue::Instant;
 ///
 /// let mut limiter = WithMaxWait::new(TokenBucket::new(1.0, 1), Duration::from_secs(2));
 /// let mut when = || limiter.when(&mut (), Instant::EPOCH).as_secs();

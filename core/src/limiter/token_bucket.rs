@@ -39,8 +39,8 @@ const NANOS_MAX: u64 = i64::MAX as u64;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::{TokenBucket, RateLimiter};
-/// use requeue_core::Instant;
+/// use requeue::limiter::{TokenBucket, RateLimiter};
+/// use requeue::Instant;
 ///
 /// let mut bucket = TokenBucket::new(10.0, 2);
 /// let mut when = |now| bucket.when(&mut (), Instant::from_nanos(now)).as_millis();
@@ -76,8 +76,8 @@ impl TokenBucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::{TokenBucket, RateLimiter, WithMaxWait};
-    /// use requeue_core::Instant;
+    /// use requeue::limiter::{TokenBucket, RateLimiter, WithMaxWait};
+    /// use requeue::Instant;
     ///
     /// let mut closed = TokenBucket::new(10.0, 0);
     /// assert_eq!(closed.when(&mut (), Instant::EPOCH), TokenBucket::INFINITE_DELAY);
@@ -113,8 +113,8 @@ impl TokenBucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::{TokenBucket, RateLimiter};
-    /// use requeue_core::Instant;
+    /// use requeue::limiter::{TokenBucket, RateLimiter};
+    /// use requeue::Instant;
     ///
     /// let mut bucket = TokenBucket::every(Duration::from_millis(250), 1);
     /// assert_eq!(bucket.when(&mut (), Instant::EPOCH), Duration::ZERO);
@@ -134,8 +134,8 @@ impl TokenBucket {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::{TokenBucket, RateLimiter};
-    /// use requeue_core::Instant;
+    /// use requeue::limiter::{TokenBucket, RateLimiter};
+    /// use requeue::Instant;
     ///
     /// assert_eq!(TokenBucket::unlimited().when(&mut (), Instant::EPOCH), Duration::ZERO);
     /// ```

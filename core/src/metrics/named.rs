@@ -48,8 +48,8 @@ use super::{Metrics, Times};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::metrics::NamedMetrics;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::metrics::NamedMetrics;
+/// use requeue::{Instant, Queue};
 ///
 /// // Install the recorder first, else the metrics go nowhere.
 /// let mut queue = Queue::builder().report_to(NamedMetrics::new("webhooks")).build();
@@ -137,8 +137,8 @@ impl NamedMetrics {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::metrics::NamedMetrics;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::metrics::NamedMetrics;
+    /// use requeue::{Instant, Queue};
     ///
     /// let metrics = NamedMetrics::new("webhooks").levels(2);
     /// let mut queue = Queue::builder().report_to(metrics).levels::<2>().build();

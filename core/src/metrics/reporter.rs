@@ -22,12 +22,12 @@ use crate::segments::Segments;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::binding::Reporter;
-/// use requeue_core::metrics::{Metrics, Times};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Growable;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::binding::Reporter;
+/// use requeue::metrics::{Metrics, Times};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Growable;
+/// use requeue::{Instant, Queue};
 ///
 /// struct Adds;
 ///

@@ -22,11 +22,11 @@ use crate::Instant;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::{Metrics, Times};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::metrics::{Metrics, Times};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// #[derive(Default)]
 /// struct Busy(Duration);
@@ -53,11 +53,11 @@ use crate::Instant;
 ///
 /// ```
 /// use core::time::Duration;
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::metrics::Times;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::metrics::Times;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Times> =
 ///     Queue::with_metrics(NoLimit, Times);

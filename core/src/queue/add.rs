@@ -26,10 +26,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Added, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -70,10 +70,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Added, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
@@ -102,10 +102,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Added, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Added, Instant, Queue};
     ///
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// // Sensor 17 is to be read on the full hour.
@@ -139,10 +139,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::default_item_based;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::default_item_based;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -189,10 +189,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Levels;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{AddOptions, Added, Instant, Queue, Rejected};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Levels;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{AddOptions, Added, Instant, Queue, Rejected};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Levels<3>, NoLimit, Fixed<8>> = Queue::new(NoLimit);
@@ -231,10 +231,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::default_item_based;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::default_item_based;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -295,10 +295,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithPolicy;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Added, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithPolicy;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Added, Instant, Queue};
     ///
     /// let mut queue: Queue<&str, WithPolicy, _, Fixed<4>> = Queue::new(NoLimit);
     /// let at = |millis| Instant::EPOCH + Duration::from_millis(millis);
@@ -358,10 +358,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::default_item_based;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Added, Instant, Queue};
+    /// use requeue::limiter::default_item_based;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut old: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -688,10 +688,10 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Levels;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{AddOptions, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Levels;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{AddOptions, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Levels<2>, NoLimit, Fixed<2>> = Queue::new(NoLimit);

@@ -27,10 +27,10 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::Queue;
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::Queue;
     ///
     /// const QUEUE: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
     /// assert_eq!(QUEUE.stats().max_keys, Some(8));
@@ -53,11 +53,11 @@ where
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::Metrics;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::metrics::Metrics;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// #[derive(Default)]
     /// struct Adds(u32);
@@ -152,10 +152,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
@@ -198,10 +198,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Growable;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Growable;
+    /// use requeue::{Instant, Queue};
     ///
     /// let listed = ["node-7", "node-8", "node-9"];
     /// let mut queue: Queue<&str, Plain, NoLimit, Growable> = Queue::growable(NoLimit);
@@ -221,11 +221,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::binding::Reporter;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::binding::Reporter;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
 ///
 /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
 /// queue.at(Instant::EPOCH).add(17).unwrap();
@@ -282,10 +282,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::limiter::default_controller;
-        /// use requeue_core::priority::Plain;
-        /// use requeue_core::storage::Growable;
-        /// use requeue_core::{Instant, Queue};
+        /// use requeue::limiter::default_controller;
+        /// use requeue::priority::Plain;
+        /// use requeue::storage::Growable;
+        /// use requeue::{Instant, Queue};
         ///
         /// let mut queue: Queue<String, Plain, _, Growable> =
         ///     Queue::growable(default_controller());
@@ -309,10 +309,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::limiter::default_item_based;
-        /// use requeue_core::priority::Plain;
-        /// use requeue_core::storage::Growable;
-        /// use requeue_core::Queue;
+        /// use requeue::limiter::default_item_based;
+        /// use requeue::priority::Plain;
+        /// use requeue::storage::Growable;
+        /// use requeue::Queue;
         ///
         /// // A cluster of 5,000 nodes is listed without growing the queue.
         /// let queue: Queue<u32, Plain, _, Growable> =
@@ -346,10 +346,10 @@ mod growable {
         ///
         /// ```
         /// use std::hash::{BuildHasherDefault, DefaultHasher};
-        /// use requeue_core::limiter::NoLimit;
-        /// use requeue_core::priority::Plain;
-        /// use requeue_core::storage::Growable;
-        /// use requeue_core::{Instant, Queue};
+        /// use requeue::limiter::NoLimit;
+        /// use requeue::priority::Plain;
+        /// use requeue::storage::Growable;
+        /// use requeue::{Instant, Queue};
         ///
         /// type Repeatable = BuildHasherDefault<DefaultHasher>;
         /// let mut queue: Queue<u32, Plain, NoLimit, Growable<Repeatable>> =
@@ -406,10 +406,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::limiter::default_item_based;
-        /// use requeue_core::priority::Plain;
-        /// use requeue_core::storage::Growable;
-        /// use requeue_core::{Action, Instant, Queue};
+        /// use requeue::limiter::default_item_based;
+        /// use requeue::priority::Plain;
+        /// use requeue::storage::Growable;
+        /// use requeue::{Action, Instant, Queue};
         ///
         /// let now = Instant::EPOCH;
         /// let mut queue: Queue<u32, Plain, _, Growable> = Queue::growable(default_item_based());
@@ -457,10 +457,10 @@ mod growable {
         /// # Examples
         ///
         /// ```
-        /// use requeue_core::limiter::NoLimit;
-        /// use requeue_core::priority::Plain;
-        /// use requeue_core::storage::Growable;
-        /// use requeue_core::{Added, Instant, Queue, Rejected};
+        /// use requeue::limiter::NoLimit;
+        /// use requeue::priority::Plain;
+        /// use requeue::storage::Growable;
+        /// use requeue::{Added, Instant, Queue, Rejected};
         ///
         /// let now = Instant::EPOCH;
         /// let mut queue: Queue<&str, Plain, _, Growable> = Queue::growable(NoLimit);

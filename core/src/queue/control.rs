@@ -23,10 +23,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// A node is deleted before a worker gets to it:
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -62,10 +62,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
@@ -103,10 +103,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// The database is away, so there is no use in starting runs:
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -127,11 +127,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::binding::{Getter, Wake};
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::binding::{Getter, Wake};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -158,10 +158,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -209,10 +209,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -259,10 +259,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -287,10 +287,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -298,7 +298,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// let _ = queue.at(now).add_many([("a", 1), ("a", 2), ("b", 1)], |_| {});
     ///
     /// let mut longest = None;
-    /// let mut sweep = requeue_core::binding::Sweep::new();
+    /// let mut sweep = requeue::binding::Sweep::new();
     /// while queue.groups_some(&mut sweep, |name, group| {
     ///     longest = longest.max(Some((group.ready, *name)));
     /// }) {}
@@ -334,10 +334,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -371,10 +371,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -408,10 +408,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
@@ -437,10 +437,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =

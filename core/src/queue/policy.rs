@@ -94,10 +94,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithPolicy;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Policy, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithPolicy;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Policy, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);

@@ -57,10 +57,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithSuspension;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Added, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithSuspension;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Added, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -110,10 +110,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithSuspension;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Finished, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithSuspension;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Finished, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);

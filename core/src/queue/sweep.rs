@@ -84,11 +84,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::binding::Sweep;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::binding::Sweep;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -136,10 +136,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -175,11 +175,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::binding::Sweep;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::binding::Sweep;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u64, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);
@@ -225,11 +225,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::binding::Sweep;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::binding::Sweep;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<16>> = Queue::new(NoLimit);

@@ -16,10 +16,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::default_item_based;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::default_item_based;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let minute = Duration::from_secs(60);
@@ -47,10 +47,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
@@ -76,10 +76,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -101,10 +101,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let due = now + Duration::from_secs(60);
@@ -153,10 +153,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -184,10 +184,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// A worker gives up a key that has failed too often:
     ///
     /// ```
-    /// use requeue_core::limiter::default_item_based;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Instant, Queue};
+    /// use requeue::limiter::default_item_based;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<4>> = Queue::new(default_item_based());
@@ -261,10 +261,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
@@ -299,10 +299,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let _ = queue.at(Instant::EPOCH).add("node-7");
@@ -325,11 +325,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
-    /// use requeue_core::binding::Getter;
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
+    /// use requeue::binding::Getter;
     ///
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let mut idle_worker = Getter::new();
@@ -354,10 +354,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// assert_eq!(queue.closed_at(), None);
@@ -385,11 +385,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::metrics::Metrics;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::metrics::Metrics;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// #[derive(Default)]
     /// struct Adds(u32);

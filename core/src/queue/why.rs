@@ -46,10 +46,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::default_item_based;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue, Why};
+    /// use requeue::limiter::default_item_based;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue, Why};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<&str, Plain, _, Fixed<8>> = Queue::new(default_item_based());

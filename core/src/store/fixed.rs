@@ -31,10 +31,10 @@ pub(crate) use nodes::FixedNodes;
 /// 2 MiB, may not have room for.
 ///
 /// ```
-/// use requeue_core::limiter::{DefaultController, NoLimit};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::{DefaultController, NoLimit};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// assert_eq!(size_of::<Queue<u16, Plain, NoLimit, Fixed<200>>>() / 200, 27);
 /// # #[cfg(target_pointer_width = "64")]
@@ -54,10 +54,10 @@ pub(crate) use nodes::FixedNodes;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::{Exponential, default_item_based};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::{Exponential, default_item_based};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// type Small = Queue<u16, Plain, Exponential, Fixed<16>>;
 /// type Large = Queue<u16, Plain, Exponential, Fixed<1000, u16>>;
@@ -69,10 +69,10 @@ pub(crate) use nodes::FixedNodes;
 /// ```
 ///
 /// ```compile_fail
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::Queue;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::Queue;
 ///
 /// let too_large: Queue<u16, Plain, NoLimit, Fixed<256>> = Queue::new(NoLimit);
 /// ```

@@ -41,10 +41,10 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// ```
 /// use std::hash::RandomState as SipHash;
-/// use requeue_core::limiter::default_controller;
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Growable;
-/// use requeue_core::Queue;
+/// use requeue::limiter::default_controller;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Growable;
+/// use requeue::Queue;
 ///
 /// let hasher = SipHash::new();
 /// let queue: Queue<String, Plain, _, Growable<SipHash>> =
@@ -67,10 +67,10 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::{Exponential, default_item_based};
-/// use requeue_core::priority::Plain;
-/// use requeue_core::storage::Growable;
-/// use requeue_core::Queue;
+/// use requeue::limiter::{Exponential, default_item_based};
+/// use requeue::priority::Plain;
+/// use requeue::storage::Growable;
+/// use requeue::Queue;
 ///
 /// let queue: Queue<String, Plain, Exponential, Growable> =
 ///     Queue::with_capacity(default_item_based(), 10_000);

@@ -20,7 +20,7 @@ use super::{RunEvent, Workers};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{Concurrency, Workers};
+/// use requeue::{Concurrency, Workers};
 ///
 /// let concurrency = Concurrency::new(4);
 /// let workers: Workers<'_, String, String> = Workers::new(1).concurrency(&concurrency);
@@ -97,7 +97,7 @@ impl Concurrency {
     ///
     /// ```
     /// use std::task::{Poll, Waker};
-    /// use requeue_core::Concurrency;
+    /// use requeue::Concurrency;
     ///
     /// let concurrency = Concurrency::new(4);
     /// let mut changes = concurrency.changes();
@@ -189,7 +189,7 @@ impl<K, E: fmt::Debug> Workers<'_, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, u32, String> = Workers::unbounded();
     /// assert_eq!(workers.count(), 1, "until a run begins");

@@ -23,7 +23,7 @@ use crate::producer::Producer;
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{DeadKeys, Failure, Workers};
+/// use requeue::{DeadKeys, Failure, Workers};
 ///
 /// let dead = DeadKeys::new(1000, |key: String, why| eprintln!("{key} is forgotten: {why}"));
 /// let list = dead.clone();
@@ -97,7 +97,7 @@ impl<K: Eq, W> DeadKeys<K, W> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::DeadKeys;
+    /// use requeue::DeadKeys;
     #[doc = include_str!("../shared/example.txt")]
     ///
     /// let dead = DeadKeys::new(1000, |_, _| {});

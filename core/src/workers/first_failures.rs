@@ -46,7 +46,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, String, String> = Workers::new(4)
     ///     .max_retries(20)

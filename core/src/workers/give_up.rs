@@ -53,7 +53,7 @@ impl<'w, K, E> Workers<'w, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// #[derive(Debug)]
     /// enum Error {

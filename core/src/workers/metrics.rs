@@ -39,7 +39,7 @@ impl<K, E> Workers<'_, K, E> {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Workers;
+    /// use requeue::Workers;
     ///
     /// let workers: Workers<'_, String, String> = Workers::new(4).metrics("webhooks");
     /// # let _ = workers;

@@ -49,7 +49,7 @@ impl<H: Host> Runs<H::Key> for Shared<H> {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::{RunEvent, Workers};
+/// use requeue::{RunEvent, Workers};
 ///
 /// let workers = Workers::new(4).on_event(|key: &u32, event: &RunEvent<'_, String>| match event {
 /// RunEvent::Failed { is_given_up: true, failure, .. } => eprintln!("gave up {key}: {failure}"),

@@ -26,7 +26,7 @@ use crate::work::Work;
 ///
 /// ```
 /// use core::convert::Infallible;
-/// use requeue_core::binding::{Slots, Worker};
+/// use requeue::binding::{Slots, Worker};
 ///
 /// let mut slots = Slots::new();
 /// let mut spawned = Vec::new();
@@ -165,11 +165,11 @@ impl Worker {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::binding::{Clock, Getter, Next, Worker};
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Plain;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Instant, Queue};
+    /// use requeue::binding::{Clock, Getter, Next, Worker};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
     ///
     /// struct At(u64);
     /// impl Clock for At {

@@ -20,7 +20,7 @@ use super::{Backing, Group, GroupedLists, group_in};
 /// # Examples
 ///
 /// ```
-/// use requeue_core::GroupLimits;
+/// use requeue::GroupLimits;
 ///
 /// // At most two calls of a receiver at a time, ten a second, and up to five after a pause.
 /// const RECEIVER: GroupLimits = GroupLimits::new().max_active(2).rate(10.0, 5);
@@ -82,10 +82,10 @@ impl GroupLimits {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{GroupLimits, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{GroupLimits, Instant, Queue};
     ///
     /// let now = Instant::EPOCH;
     /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =

@@ -23,7 +23,7 @@ use foldhash::fast::SeedableRandomState as Seeded;
 ///
 /// ```
 /// use core::hash::BuildHasher;
-/// use requeue_core::binding::RandomState;
+/// use requeue::binding::RandomState;
 ///
 /// let (one, other) = (RandomState::default(), RandomState::default());
 /// assert_eq!(one.hash_one("node-7"), one.clone().hash_one("node-7"));
