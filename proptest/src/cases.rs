@@ -1,6 +1,6 @@
 //! The cases of the suite: each is one rule. The first line of its documentation comment says what
-//! the rule is, and the line `Source:` where it comes from: [`RULES`](crate::rules::RULES) reads
-//! both. There is a file for each group.
+//! the rule is, the line `Source:` where it comes from, and the line `Needs:` which queues can keep
+//! it: [`RULES`](crate::rules::RULES) is made of them. There is a file for each group.
 //!
 //! A case panics if its rule does not hold.
 
@@ -35,7 +35,6 @@ mod pauses;
 mod poll;
 mod priorities;
 mod reclaim;
-mod recorder;
 mod restore;
 mod room_wakes;
 mod run_rate;
@@ -59,10 +58,8 @@ use requeue_core::{Action, Added, Finished, Rejected};
 
 use crate::histories::{CallScript, skipped};
 use crate::limiter::LimiterSpec;
+use crate::recorder::Recorder;
 use crate::subject::{Configuration, Drain, Handed, Key, NewSubject, Operate, Subject, Ticket};
-use recorder::Recorder;
-
-pub(crate) use recorder::{begin, timeline};
 
 /// What is done to a queue.
 pub(crate) enum Case {
@@ -72,24 +69,8 @@ pub(crate) enum Case {
     Waits(fn() -> CallScript),
 }
 
-macro_rules! cases {
-    ({}
-        steps { $($group:ident {
-            $($name:ident: $keys:literal $($need:ident)?;)+
-        })+ }
-        waits { $($calls:ident {
-            $($call:ident: $n:literal $($lack:ident)?;)+
-        })+ }
-    ) => {
-        /// The cases of [`RULES`](crate::rules::RULES), in the same order.
-        pub(crate) const CASES: &[Case] = &[
-            $($(Case::Steps($group::$name),)+)+
-            $($(Case::Waits($calls::$call),)+)+
-        ];
-    };
-}
-
-crate::for_each_case!([cases] {});
+/// The cases of [`RULES`](crate::rules::RULES), in the same order.
+pub(crate) const CASES: &[Case] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
 impl Case {
     /// Why the queue lacks calls that the case makes; `None` if it has them all.

@@ -1,19 +1,20 @@
 //! The conformance suite: every rule of a queue, stated once, as a test.
 //!
-//! [`conformance!`](crate::conformance!) makes a test of each, on whatever queue it is given.
-//! [`RULES`] lists them.
+//! [`conformance!`](crate::conformance!) tries them all, on whatever queue it is given. [`RULES`]
+//! lists them.
 
-mod generate;
 mod timer;
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt;
 use std::io::{Write, stderr};
 use std::time::Duration;
 
-use crate::cases::{self, CASES, Case};
+use crate::cases::{CASES, Case};
 use crate::caught::guarded;
 use crate::histories::{self, Crowd, Draw, HANGS_AFTER, PATIENCE};
+use crate::recorder;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::{begins, restarts, watched};
 
@@ -21,6 +22,71 @@ use crate::rules::too_crowded;
 
 pub use crate::rules::{RULES, Rule};
 pub use timer::timer_contract;
+
+/// Makes the whole suite, as tests, for one queue.
+///
+/// The queue is a type that is a [`Subject`](crate::subject::Subject). One that is core's
+/// `WorkQueue` with a lock, a clock and a waker of its own is bound in a page: the crate's
+/// documentation shows one, which is also its example `binding`.
+///
+/// - `suite::rules` tries every rule, lists those that fail, and shows how the first of them did.
+///   In any case it writes a line for each reason why rules could not be tried. With
+///   `REQUEUE_RULES=suspend` it tries only rules that have this in their names.
+/// - `suite::drawn_operations`, `suite::drawn_operations_on_many_keys` and `suite::drawn_calls`
+///   draw histories, as many as proptest is configured to draw (`PROPTEST_CASES`). Those that have
+///   failed are kept in `proptest-regressions/` beside the manifest.
+///
+/// # Examples
+///
+/// ```
+/// use requeue_core::priority::Plain;
+/// use requeue_core::storage::Fixed;
+/// use requeue_proptest::subject::Direct;
+///
+/// mod core_fixed {
+///     use super::*;
+///     requeue_proptest::conformance!(Direct<Plain, Fixed<8>>);
+/// }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! conformance {
+    ($subject:ty) => {
+        mod suite {
+            #[allow(unused_imports, reason = "the subject may be named in full")]
+            use super::*;
+
+            const SUITE: &str = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/proptest-regressions/suite.txt"
+            );
+            const CALLS: &str = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/proptest-regressions/histories.txt"
+            );
+
+            #[test]
+            fn rules() {
+                $crate::conformance::hold_all::<$subject>(module_path!());
+            }
+
+            #[test]
+            fn drawn_operations() {
+                $crate::conformance::drawn::operations_on_a_few_keys::<$subject>(SUITE);
+            }
+
+            #[test]
+            fn drawn_operations_on_many_keys() {
+                $crate::conformance::drawn::operations_on_many_keys::<$subject>(SUITE);
+            }
+
+            #[test]
+            fn drawn_calls() {
+                $crate::conformance::drawn::histories_of_calls::<$subject>(CALLS);
+            }
+        }
+    };
+}
 
 /// A rule that was not tried on a queue: see [`rules_not_tried`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +152,77 @@ fn run(
     if let Some(skipped) = skipped(new, rule, case) {
         return Ok(Some(skipped));
     }
-    cases::begin();
+    recorder::begin();
     guarded(|| case.run(new, patience)).map_err(|failure| {
-        let (group, name, timeline) = (rule.group, rule.name, cases::timeline());
+        let (group, name, timeline) = (rule.group, rule.name, recorder::timeline());
         format!("{group}::{name}\n{timeline}{failure}\nBroken: {rule}")
     })?;
     Ok(None)
+}
+
+/// What became of the rules on a queue.
+#[derive(Default)]
+struct Tried {
+    not: Vec<NotTried>,
+    /// And how the case of each has failed.
+    broken: Vec<(&'static Rule, String)>,
+}
+
+/// How long threads are waited for in a case whose rule is probably broken.
+const PATIENCE_FOR_A_LIST: Duration = Duration::from_secs(2);
+
+/// How many rules a report lists at most.
+const LISTED_MAX: usize = 8;
+
+fn try_all(new: NewSubject, patience: Duration) -> Tried {
+    let only = env::var("REQUEUE_RULES").unwrap_or_default();
+    let mut tried = Tried::default();
+    for (rule, case) in RULES.iter().zip(CASES) {
+        if !format!("{}::{}", rule.group, rule.name).contains(&only) {
+            continue;
+        }
+        restarts();
+        begins(|| rule.to_string());
+        let is_first = tried.broken.is_empty();
+        let patience = if is_first {
+            patience
+        } else {
+            PATIENCE_FOR_A_LIST
+        };
+        match run(new, rule, case, patience) {
+            Ok(not) => tried.not.extend(not),
+            Err(failure) => tried.broken.push((rule, failure)),
+        }
+    }
+    tried
+}
+
+/// Tries every rule on an `S`, and writes to the standard error which could not be tried, a line
+/// for each reason, past the test harness, which would keep it back.
+///
+/// # Panics
+///
+/// If a rule does not hold: with what was done for the first, and a list.
+#[doc(hidden)]
+#[expect(clippy::panic, reason = "this is how a test fails")]
+pub fn hold_all<S: Subject + 'static>(module: &str) {
+    let new: NewSubject = boxed::<S>;
+    let Tried { not, broken } = watched(HANGS_AFTER, move || try_all(new, PATIENCE));
+    let mut reasons: BTreeMap<String, Vec<&'static Rule>> = BTreeMap::new();
+    for NotTried { rule, reason } in not {
+        reasons.entry(reason).or_default().push(rule);
+    }
+    let of_rules = reasons.into_iter().map(|(why, rules)| (why, names(&rules)));
+    let crowd = too_crowded(new(&Configuration::exponential()).capacity(), CROWD_MIN)
+        .map(|why| (why, String::from("drawn_operations_on_many_keys")));
+    for (why, names) in of_rules.chain(crowd) {
+        // A report that cannot be written is no failure of the queue.
+        let _ = writeln!(stderr(), "{module}, {why}: {names}");
+    }
+    if let Some((_, first)) = broken.first() {
+        let rules: Vec<_> = broken.iter().map(|(rule, _)| *rule).collect();
+        panic!("{first}\n\n{}", list(&rules));
+    }
 }
 
 /// Returns the rules whose cases fail on an `S`. A test of a drawn history that fails lists them.
@@ -110,37 +241,30 @@ pub fn rules_broken<S: Subject + 'static>() -> Vec<&'static Rule> {
     broken_on(boxed::<S>)
 }
 
-/// How long threads are waited for in a case whose rule is probably broken.
-const PATIENCE_FOR_A_LIST: Duration = Duration::from_secs(2);
-
-/// How many rules a report lists at most.
-const LISTED_MAX: usize = 8;
-
 fn broken_on(new: NewSubject) -> Vec<&'static Rule> {
-    let rules = RULES.iter().zip(CASES);
-    let broken = rules.filter(|(rule, case)| {
-        restarts();
-        begins(|| rule.to_string());
-        run(new, rule, case, PATIENCE_FOR_A_LIST).is_err()
-    });
-    broken.map(|(rule, _)| rule).collect()
+    let broken = try_all(new, PATIENCE_FOR_A_LIST).broken;
+    broken.into_iter().map(|(rule, _)| rule).collect()
 }
 
 /// What a report says of the rules, a line for each that is broken.
 fn list_of_broken(new: NewSubject) -> String {
     let tried = guarded(|| watched(HANGS_AFTER, move || broken_on(new)));
-    match tried.as_deref() {
-        Ok([]) => String::from("Every rule of the suite holds."),
-        Ok(broken) => {
-            let line = |rule: &&Rule| format!("\n  {}::{}: {}", rule.group, rule.name, rule.text);
-            let mut lines: String = broken.iter().take(LISTED_MAX).map(line).collect();
-            if broken.len() > LISTED_MAX {
-                lines += &format!("\n  and {} more", broken.len() - LISTED_MAX);
-            }
-            format!("Rules that fail:{lines}")
-        }
+    match tried {
+        Ok(broken) => list(&broken),
         Err(_) => String::from("The rules were not tried: one of them does not come to an end."),
     }
+}
+
+fn list(broken: &[&Rule]) -> String {
+    if broken.is_empty() {
+        return String::from("Every rule of the suite holds.");
+    }
+    let line = |rule: &&Rule| format!("\n  {}::{}: {}", rule.group, rule.name, rule.text);
+    let mut lines: String = broken.iter().take(LISTED_MAX).map(line).collect();
+    if broken.len() > LISTED_MAX {
+        lines += &format!("\n  and {} more", broken.len() - LISTED_MAX);
+    }
+    format!("Rules that fail:{lines}")
 }
 
 /// Why a rule does not apply to such a queue.
@@ -166,32 +290,10 @@ fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried
 /// assert_eq!(of_capacity.reason, "the queue has no capacity");
 /// ```
 pub fn rules_not_tried<S: Subject + 'static>() -> Vec<NotTried> {
-    skipped_on(boxed::<S>)
-}
-
-fn skipped_on(new: NewSubject) -> Vec<NotTried> {
     let rules = RULES.iter().zip(CASES);
     rules
-        .filter_map(|(rule, case)| skipped(new, rule, case))
+        .filter_map(|(rule, case)| skipped(boxed::<S>, rule, case))
         .collect()
-}
-
-/// Writes what is skipped of an `S` to the standard error, a line for each reason, past the test
-/// harness, which would keep it back.
-#[doc(hidden)]
-pub fn report_skipped<S: Subject + 'static>(module: &str) {
-    let new: NewSubject = boxed::<S>;
-    let mut reasons: BTreeMap<String, Vec<&'static Rule>> = BTreeMap::new();
-    for NotTried { rule, reason } in skipped_on(new) {
-        reasons.entry(reason).or_default().push(rule);
-    }
-    let of_rules = reasons.into_iter().map(|(why, rules)| (why, names(&rules)));
-    let crowd = too_crowded(new(&Configuration::exponential()).capacity(), CROWD_MIN)
-        .map(|why| (why, String::from(ON_MANY_KEYS)));
-    for (why, names) in of_rules.chain(crowd) {
-        // A report that cannot be written is no failure of the queue.
-        let _ = writeln!(stderr(), "{module}, {why}: {names}");
-    }
 }
 
 /// The names of rules, and of a whole group that of the group.
@@ -211,7 +313,6 @@ fn names(rules: &[&'static Rule]) -> String {
 
 /// How much room there has to be for a crowd.
 const CROWD_MIN: usize = 20;
-const ON_MANY_KEYS: &str = "drawn_operations::on_many_keys";
 
 /// Drawn histories, of operations that never wait and of calls.
 pub mod drawn {
@@ -234,9 +335,12 @@ pub mod drawn {
         }
     }
 
-    /// Draws histories of calls that wait: see [`histories`].
+    /// Draws histories of calls that wait, if the queue has such calls: see [`histories`].
     pub fn histories_of_calls<S: Subject + 'static>(regressions: &'static str) {
-        check(boxed::<S>, Draw::Calls, regressions);
+        match histories::without_calls(boxed::<S>) {
+            None => check(boxed::<S>, Draw::Calls, regressions),
+            Some(reason) => eprintln_skipped(&reason),
+        }
     }
 
     #[expect(clippy::panic, reason = "this is how a test fails")]

@@ -40,7 +40,7 @@ pub(crate) use draw::{HANGS_AFTER, run_on};
 pub use explore::{Bounds, Explored, Scope, explore};
 pub use failure::Failure;
 pub(crate) use failure::write_timeline;
-pub(crate) use script::{CallScript, skipped};
+pub(crate) use script::{CallScript, skipped, without_calls};
 
 /// When a test looks at all that can be seen.
 ///

@@ -12,6 +12,7 @@ pub mod histories;
 pub mod limiter;
 mod model;
 mod operation;
+mod recorder;
 mod rules;
 pub mod simulation;
 mod soak;

@@ -1,10 +1,6 @@
 //! The rules of a queue: the list of them, and what the comments of their cases say.
 
-#[macro_use]
-mod table;
-
 use std::fmt;
-use std::sync::LazyLock;
 
 use crate::operation::{Answer, Operation};
 use crate::subject::Subject;
@@ -109,89 +105,5 @@ pub(crate) fn too_crowded(capacity: Option<usize>, keys: usize) -> Option<String
     ))
 }
 
-macro_rules! need {
-    () => {
-        None
-    };
-    (capacity) => {
-        Some(Need::Capacity)
-    };
-    (growth) => {
-        Some(Need::Growth)
-    };
-    (limit) => {
-        Some(Need::Limit)
-    };
-    (levels) => {
-        Some(Need::Levels)
-    };
-    (aging) => {
-        Some(Need::Aging)
-    };
-    (groups) => {
-        Some(Need::Groups)
-    };
-    (policy) => {
-        Some(Need::Policy)
-    };
-    (suspensions) => {
-        Some(Need::Suspensions)
-    };
-    (panics) => {
-        Some(Need::Panics)
-    };
-    (lock) => {
-        Some(Need::Lock)
-    };
-}
-
-macro_rules! table {
-    ({}
-        $($kind:ident { $($group:ident {
-            $($name:ident: $keys:literal $($need:ident)?;)+
-        })+ })+
-    ) => {
-        /// All rules, in the order in which they are tried.
-        pub static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| vec![
-            $($($({
-                let cases = include_str!(concat!("cases/", stringify!($group), ".rs"));
-                let (text, source) = documented(cases, stringify!($name));
-                Rule {
-                    group: stringify!($group),
-                    name: stringify!($name),
-                    keys: $keys,
-                    need: need!($($need)?),
-                    text,
-                    source,
-                }
-            },)+)+)+
-        ]);
-    };
-}
-
-for_each_case!([table] {});
-
-/// The first line of the documentation comment of a case, and what stands behind `Source:` in it.
-/// Empty if there is none, which a test of this module notices.
-fn documented(cases: &'static str, name: &str) -> (&'static str, &'static str) {
-    let begin = format!("pub(crate) fn {name}(");
-    let before = cases.find(&begin).map_or("", |at| &cases[..at]);
-    let comment = before.rfind("\n\n").map_or(before, |at| &before[at..]);
-    let mut lines = comment.lines().filter_map(|line| line.strip_prefix("/// "));
-    let text = lines.next().unwrap_or_default();
-    let source = lines.find_map(|line| line.strip_prefix("Source: "));
-    (text, source.unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_case_says_its_rule_and_its_source() {
-        for rule in RULES.iter() {
-            assert!(rule.text.ends_with('.'), "{rule:?}");
-            assert!(!rule.source.is_empty(), "{rule:?}");
-        }
-    }
-}
+/// All rules, in the order in which they are tried.
+pub static RULES: &[Rule] = include!(concat!(env!("OUT_DIR"), "/rules.rs"));

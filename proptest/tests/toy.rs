@@ -2,7 +2,7 @@
 //!
 //! It is a runtime of one thread and no allocator for its keys, as one might write it for a bare
 //! loop: a lock, a clock with timers, and calls that wait. Core's `Wait` is the loop of each call.
-//! Each constant of [`Plan`] is a fault that such an author might well make; `toy/faults.rs` shows
+//! Each constant is a fault that such an author might well make; `toy/faults.rs` shows
 //! what the suite reports of each.
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,6 @@
 )]
 
 use std::future::poll_fn;
-use std::marker::PhantomData;
 use std::mem;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -42,54 +41,44 @@ mod conforms {
 /// The whole suite on a runtime whose tasks have a budget of polls, as Tokio's have.
 mod conforms_with_a_budget {
     use super::*;
-    conformance!(OnWorkQueue<Toy<Budgeted>>);
+    conformance!(OnWorkQueue<Toy<YIELDS>>);
 }
 
 // ---- The runtime. ----
 
-/// What its author has done wrong.
-trait Plan: 'static {
-    /// A call that is cancelled does not tell the queue, so its wake is lost.
-    const LOSES_THE_BATON: bool = false;
-    /// A call that waits for the drain is not registered to be woken.
-    const FORGETS_THE_DRAIN: bool = false;
-    /// An alarm that is set is not set again for an earlier deadline.
-    const KEEPS_THE_OLD_ALARM: bool = false;
-    /// A key stays in the queue during its run, so that it cannot be lost.
-    const HANDS_OUT_TWICE: bool = false;
-    /// Deadlines of calls are whole milliseconds.
-    const ROUNDS_TIME_DOWN: bool = false;
-    /// A worker that panics is taken for one that has ended.
-    const OVERLOOKS_PANICS: bool = false;
-    /// A worker's next call, dropped before it has run, forgets the run that it was to end.
-    const LEAKS_THE_RUN: bool = false;
-    /// A call yields between taking a key and returning its guard.
-    const YIELDS_WITH_A_KEY: bool = false;
-    /// A panic while the lock is held poisons it.
-    const POISONS_ITS_LOCK: bool = false;
-    /// No fault: a call yields before each look.
-    const YIELDS: bool = false;
-}
+// What its author has done wrong.
 
-/// Nothing.
-struct Right;
-impl Plan for Right {}
-
-/// Nothing: its calls yield, which they may.
-struct Budgeted;
-impl Plan for Budgeted {
-    const YIELDS: bool = true;
-}
+const NOTHING: u8 = 0;
+/// A call that is cancelled does not tell the queue, so its wake is lost.
+const LOSES_THE_BATON: u8 = 1;
+/// A call that waits for the drain is not registered to be woken.
+const FORGETS_THE_DRAIN: u8 = 2;
+/// An alarm that is set is not set again for an earlier deadline.
+const KEEPS_THE_OLD_ALARM: u8 = 3;
+/// A key stays in the queue during its run, so that it cannot be lost.
+const HANDS_OUT_TWICE: u8 = 4;
+/// Deadlines of calls are whole milliseconds.
+const ROUNDS_TIME_DOWN: u8 = 5;
+/// A worker that panics is taken for one that has ended.
+const OVERLOOKS_PANICS: u8 = 6;
+/// A worker's next call, dropped before it has run, forgets the run that it was to end.
+const LEAKS_THE_RUN: u8 = 7;
+/// A call yields between taking a key and returning its guard.
+const YIELDS_WITH_A_KEY: u8 = 8;
+/// A panic while the lock is held poisons it.
+const POISONS_ITS_LOCK: u8 = 9;
+/// No fault: a call yields before each look.
+const YIELDS: u8 = 10;
 
 /// Mutual exclusion.
-struct Exclusive<P, T>(Mutex<T>, PhantomData<P>);
+struct Exclusive<const F: u8, T>(Mutex<T>);
 
-impl<P: Plan, T> Lock for Exclusive<P, T> {
+impl<const F: u8, T> Lock for Exclusive<F, T> {
     type State = T;
 
     fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let state = self.0.lock();
-        let mut state = if P::POISONS_ITS_LOCK {
+        let mut state = if F == POISONS_ITS_LOCK {
             state.unwrap()
         } else {
             state.unwrap_or_else(PoisonError::into_inner)
@@ -99,19 +88,19 @@ impl<P: Plan, T> Lock for Exclusive<P, T> {
 }
 
 /// A clock with timers. The loop moves it and rings them; here a test does.
-struct Timers<P>(HandClock, PhantomData<P>);
+struct Timers<const F: u8>(HandClock);
 
-impl<P> Clock for Timers<P> {
+impl<const F: u8> Clock for Timers<F> {
     fn now(&self) -> Instant {
         self.0.now()
     }
 }
 
-impl<P: Plan> Timer for Timers<P> {
+impl<const F: u8> Timer for Timers<F> {
     type Alarm = Sleep;
 
     fn set_alarm(&self, alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
-        if alarm.is_none() || !P::KEEPS_THE_OLD_ALARM {
+        if alarm.is_none() || F != KEEPS_THE_OLD_ALARM {
             self.0.set_alarm(alarm, until);
         }
     }
@@ -121,58 +110,58 @@ impl<P: Plan> Timer for Timers<P> {
 const PLACES: usize = 8;
 
 /// What its queue is made of.
-struct ToyHost<P>(PhantomData<P>);
+struct ToyHost<const F: u8>;
 
-impl<P: Plan> Host for ToyHost<P> {
+impl<const F: u8> Host for ToyHost<F> {
     type Key = Key;
     type Priorities = WithPolicy;
     type Limiter = AnyLimiter;
     type Storage = Fixed<64>;
     type Metrics = ();
     type Waiters = FixedWaitList<PLACES>;
-    type Clock = Timers<P>;
-    type Lock = Exclusive<P, State<Self>>;
+    type Clock = Timers<F>;
+    type Lock = Exclusive<F, State<Self>>;
 }
 
-type Shared<P> = binding::Shared<ToyHost<P>>;
-type ToyGuard<P> = Guard<ToyHost<P>, Rc<Shared<P>>>;
-type ToyWait<P> = Wait<ToyHost<P>, Rc<Shared<P>>>;
+type Shared<const F: u8> = binding::Shared<ToyHost<F>>;
+type ToyGuard<const F: u8> = Guard<ToyHost<F>, Rc<Shared<F>>>;
+type ToyWait<const F: u8> = Wait<ToyHost<F>, Rc<Shared<F>>>;
 
 /// The queue, as a program has it.
-struct Toys<P: Plan>(Rc<Shared<P>>);
+struct Toys<const F: u8>(Rc<Shared<F>>);
 
-impl<P: Plan> Clone for Toys<P> {
+impl<const F: u8> Clone for Toys<F> {
     fn clone(&self) -> Self {
         Self(Rc::clone(&self.0))
     }
 }
 
 /// A call that waits for a key. Present until it is dropped.
-struct Getting<P: Plan>(Option<ToyWait<P>>);
+struct Getting<const F: u8>(Option<ToyWait<F>>);
 
-impl<P: Plan> Drop for Getting<P> {
+impl<const F: u8> Drop for Getting<F> {
     fn drop(&mut self) {
-        if P::LOSES_THE_BATON {
+        if F == LOSES_THE_BATON {
             mem::forget(self.0.take());
         }
     }
 }
 
-impl<P: Plan> Toys<P> {
-    async fn get(&self, deadline: Option<Instant>) -> Result<ToyGuard<P>, WaitError> {
+impl<const F: u8> Toys<F> {
+    async fn get(&self, deadline: Option<Instant>) -> Result<ToyGuard<F>, WaitError> {
         self.wait(Wait::for_key(Rc::clone(&self.0)), deadline).await
     }
 
     async fn wait(
         &self,
-        call: ToyWait<P>,
+        call: ToyWait<F>,
         deadline: Option<Instant>,
-    ) -> Result<ToyGuard<P>, WaitError> {
+    ) -> Result<ToyGuard<F>, WaitError> {
         let mut call = Getting(Some(call));
         let mut alarm = pin!(None);
         let mut has_yielded = false;
         let work = poll_fn(|context| {
-            has_yielded = P::YIELDS && !has_yielded;
+            has_yielded = F == YIELDS && !has_yielded;
             if has_yielded {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
@@ -183,10 +172,10 @@ impl<P: Plan> Toys<P> {
             })
         });
         let work = work.await?;
-        if P::YIELDS_WITH_A_KEY {
+        if F == YIELDS_WITH_A_KEY {
             yield_now().await;
         }
-        if P::HANDS_OUT_TWICE {
+        if F == HANDS_OUT_TWICE {
             self.0.release_key(&work.key);
             self.0.add(work.key).unwrap();
         }
@@ -197,11 +186,11 @@ impl<P: Plan> Toys<P> {
     /// has run.
     fn next(
         &self,
-        guard: ToyGuard<P>,
+        guard: ToyGuard<F>,
         action: Action,
-    ) -> Pin<Box<dyn Future<Output = Result<ToyGuard<P>, WaitError>>>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ToyGuard<F>, WaitError>>>> {
         let toys = self.clone();
-        if P::LEAKS_THE_RUN {
+        if F == LEAKS_THE_RUN {
             let ticket = guard.into_ticket();
             return Box::pin(async move {
                 let _ = ticket.map(|ticket| toys.0.finish(ticket, action));
@@ -214,7 +203,7 @@ impl<P: Plan> Toys<P> {
 
     async fn drain(&self, deadline: Option<Instant>) -> Returned {
         let drain = self.0.begin_drain();
-        if P::FORGETS_THE_DRAIN && self.0.drain_status(&drain) == Drained::Pending {
+        if F == FORGETS_THE_DRAIN && self.0.drain_status(&drain) == Drained::Pending {
             return poll_fn(|_| Poll::Pending).await;
         }
         let mut call = Wait::for_state(&*self.0);
@@ -224,7 +213,7 @@ impl<P: Plan> Toys<P> {
 
     fn deadline(&self, limit: Duration) -> Instant {
         let deadline = self.0.clock().now() + limit;
-        if P::ROUNDS_TIME_DOWN && !deadline.is_never() {
+        if F == ROUNDS_TIME_DOWN && !deadline.is_never() {
             let nanos = deadline.as_nanos();
             return Instant::from_nanos(nanos - nanos % 1_000_000);
         }
@@ -248,28 +237,28 @@ async fn yield_now() {
 // ---- The binding. ----
 
 /// The toy under test.
-struct Toy<P: Plan = Right> {
-    queue: Toys<P>,
+struct Toy<const F: u8 = NOTHING> {
+    queue: Toys<F>,
     calls: Futures,
 }
 
-impl<P: Plan> Runtime for Toy<P> {
-    type Host = ToyHost<P>;
+impl<const F: u8> Runtime for Toy<F> {
+    type Host = ToyHost<F>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(PLACES);
 
     fn new(setup: &Configuration) -> Self {
         let state = State::new(Fixed::build(setup, ()), FixedWaitList::new());
-        let clock = Timers(HandClock::new(), PhantomData);
-        let lock = Exclusive(Mutex::new(state), PhantomData);
-        let queue = Shared::<P>::new(lock, clock);
+        let clock = Timers(HandClock::new());
+        let lock = Exclusive(Mutex::new(state));
+        let queue = Shared::<F>::new(lock, clock);
         Self {
             queue: Toys(Rc::new(queue)),
             calls: Futures::new(),
         }
     }
 
-    fn queue(&self) -> &Shared<P> {
+    fn queue(&self) -> &Shared<F> {
         &self.queue.0
     }
 
@@ -300,7 +289,7 @@ impl<P: Plan> Runtime for Toy<P> {
     }
 
     fn panic_at_work(&mut self) -> bool {
-        if P::OVERLOOKS_PANICS {
+        if F == OVERLOOKS_PANICS {
             let guard = self.queue.0.try_get();
             guard.map(Guard::release);
             return true;
@@ -318,8 +307,8 @@ impl<P: Plan> Runtime for Toy<P> {
     }
 }
 
-impl<P: Plan> Toy<P> {
-    fn take(&self) -> Option<ToyGuard<P>> {
+impl<const F: u8> Toy<F> {
+    fn take(&self) -> Option<ToyGuard<F>> {
         let queue = &self.queue.0;
         let work = queue.with(|session| session.try_get())?;
         Some(Guard::new(work, Rc::clone(queue)))

@@ -37,7 +37,7 @@ struct Compared {
 impl QueueSpec {
     /// Returns an empty queue that follows requeue's rules.
     pub fn new(setup: &Configuration) -> Self {
-        let model = Model::new(Rules::Requeue, setup, None).with_times(false);
+        let model = Model::new(Rules::Requeue, setup, setup.storage).with_times(false);
         let mut spec = Self {
             fingerprint: Box::new(Compared {
                 model: model.fingerprint(),

@@ -26,6 +26,9 @@ pub trait Shared: Send + Sync + Sized + 'static {
     /// A key that was handed out.
     type Guard<'q>: Debug;
 
+    /// How many keys there is room for.
+    const CAPACITY: Option<usize>;
+
     /// Returns an empty queue, on a clock that [`Operation::Advance`] alone moves.
     fn new(setup: &Configuration) -> Self;
 
@@ -145,7 +148,10 @@ impl<Q: Shared> Trial<Q> {
     pub fn new(program: &Program) -> Self {
         let base_ns = u64::try_from(TICK.as_nanos()).unwrap_or(u64::MAX);
         let max_ns = base_ns.saturating_mul(1000);
-        let setup = Configuration::new(LimiterSpec::Exponential { base_ns, max_ns });
+        let setup = Configuration {
+            storage: Q::CAPACITY,
+            ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
+        };
         Self {
             program: program.clone(),
             queue: Q::new(&setup),

@@ -20,6 +20,7 @@ fn age_after(script: &mut Script, millis: impl Into<Option<u64>>) {
 /// A key that has waited for too long comes before younger keys of higher levels.
 ///
 /// Source: requeue-core, Aging
+/// Needs: 4 keys, Aging
 pub(crate) fn a_key_that_has_waited_too_long_comes_first(script: &mut Script) {
     add(script, 1, 0);
     script.subject.advance(ms(10));
@@ -39,6 +40,7 @@ pub(crate) fn a_key_that_has_waited_too_long_comes_first(script: &mut Script) {
 /// Of the keys that have waited for too long, the oldest comes first.
 ///
 /// Source: requeue-core, Aging
+/// Needs: 3 keys, Aging
 pub(crate) fn of_keys_that_have_waited_too_long_the_oldest_comes_first(script: &mut Script) {
     add(script, 2, 1);
     script.subject.advance(ms(1));
@@ -54,6 +56,7 @@ pub(crate) fn of_keys_that_have_waited_too_long_the_oldest_comes_first(script: &
 /// A key whose own deadline has passed runs once, though it comes first by its age.
 ///
 /// Source: requeue-core, Queue::limit_due_keys
+/// Needs: 5 keys, Aging
 pub(crate) fn a_key_that_has_aged_runs_once_for_a_deadline_that_has_passed(script: &mut Script) {
     script.renew(&setup_with_backlog());
     age_after(script, 1_000);
@@ -72,6 +75,7 @@ pub(crate) fn a_key_that_has_aged_runs_once_for_a_deadline_that_has_passed(scrip
 /// A deadline that has passed raises its key before the key is handed out.
 ///
 /// Source: requeue-core, Queue::limit_due_keys
+/// Needs: 5 keys, Aging
 pub(crate) fn a_deadline_that_raises_a_key_that_has_aged_does_so_before_it_runs(
     script: &mut Script,
 ) {

@@ -7,6 +7,7 @@ use crate::subject::{Key, Operate, Subject};
 /// Keys that are added together are each added, in order.
 ///
 /// Source: requeue-core, Queue::add_many
+/// Needs: 3 keys
 pub(crate) fn keys_added_together_keep_their_order(script: &mut Script) {
     script.add(2, Added::Ready);
     let (many, rejected) = script.subject.add_many(&[3, 2, 1, 3]);
@@ -21,6 +22,7 @@ pub(crate) fn keys_added_together_keep_their_order(script: &mut Script) {
 /// A batch hands out the first ready keys, at most as many as asked for.
 ///
 /// Source: requeue-core, Queue::poll_get_many
+/// Needs: 3 keys
 pub(crate) fn a_batch_takes_what_is_ready(script: &mut Script) {
     script.subject.add_many(&[1, 2, 3]);
     for expected in [&[1, 2][..], &[3]] {
@@ -39,6 +41,7 @@ pub(crate) fn a_batch_takes_what_is_ready(script: &mut Script) {
 /// Of runs that are completed together each is, whatever the others are.
 ///
 /// Source: requeue-core, Queue::finish_many
+/// Needs: 2 keys
 pub(crate) fn runs_completed_together_are_each_completed(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);

@@ -18,6 +18,7 @@ fn cancel(script: &mut Script, key: Key) -> bool {
 /// A key that is cancelled leaves the ready and the delayed keys; the others stay.
 ///
 /// Source: requeue-core, Queue::cancel
+/// Needs: 3 keys
 pub(crate) fn a_key_that_is_cancelled_is_not_handed_out(script: &mut Script) {
     for key in 1..=3 {
         script.add(key, Added::Ready);
@@ -60,6 +61,7 @@ pub(crate) fn a_run_goes_on_when_its_key_is_cancelled(script: &mut Script) {
 /// A key that is added after it was cancelled has the place of a new one.
 ///
 /// Source: requeue-core, Queue::cancel
+/// Needs: 4 keys
 pub(crate) fn a_key_that_is_cancelled_and_added_goes_to_the_end(script: &mut Script) {
     for key in [3, 6, 9, 12] {
         script.add(key, Added::Ready);
@@ -90,6 +92,7 @@ pub(crate) fn failures_survive_a_cancel(script: &mut Script) {
 /// A deadline that is cancelled never comes; its key stays ready, dirty or active.
 ///
 /// Source: requeue-core, Queue::cancel_delay
+/// Needs: 2 keys
 pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
@@ -114,6 +117,7 @@ pub(crate) fn a_deadline_that_is_cancelled_never_comes(script: &mut Script) {
 /// A key that is cancelled while it is active is known as such until its run ends.
 ///
 /// Source: requeue-core, Queue::is_cancelled
+/// Needs: 2 keys
 pub(crate) fn a_run_knows_that_its_key_was_cancelled(script: &mut Script) {
     let cancelled = |script: &mut Script, key| {
         let state = script.subject.state(key);
@@ -141,6 +145,7 @@ pub(crate) fn a_run_knows_that_its_key_was_cancelled(script: &mut Script) {
 /// The keys that are not retained are cancelled, and the others keep their order.
 ///
 /// Source: requeue-core, Queue::retain_some
+/// Needs: 5 keys
 pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
     for key in [15, 6, 12, 3] {
         script.add(key, Added::Ready);
@@ -163,6 +168,7 @@ pub(crate) fn many_keys_are_cancelled_together(script: &mut Script) {
 /// After shutdown keys can be cancelled, and a drain ends when nothing is left.
 ///
 /// Source: requeue-core, Queue::cancel
+/// Needs: 2 keys
 pub(crate) fn a_drain_ends_when_the_last_key_is_cancelled(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

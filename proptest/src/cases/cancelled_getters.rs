@@ -47,6 +47,7 @@ pub(crate) fn a_sleeping_getter_takes_no_wake_along() -> CallScript {
 /// However many are cancelled, each key reaches one of those who are left.
 ///
 /// Source: docs/design.md, Wake needed
+/// Needs: 2 keys
 pub(crate) fn every_woken_getter_passes_its_wake_on() -> CallScript {
     let calls = [get(), get(), get(), get(), Operation::Settle];
     let keys = [

@@ -6,6 +6,7 @@ use crate::subject::{Operate, Subject};
 /// A key that is neither ready, active, delayed nor remembered takes no room.
 ///
 /// Source: docs/design.md, Q4
+/// Needs: Capacity
 pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
     let new = script.fill();
     // More often than there is room, so that what is not given back runs out.
@@ -21,6 +22,7 @@ pub(crate) fn a_key_that_is_done_gives_its_room_back(script: &mut Script) {
 /// A key that is cancelled takes no room unless it is active or has failed.
 ///
 /// Source: docs/design.md, Q4
+/// Needs: Capacity
 pub(crate) fn a_cancelled_key_gives_its_room_back(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add_after(1, 10, Added::Delayed);
@@ -32,6 +34,7 @@ pub(crate) fn a_cancelled_key_gives_its_room_back(script: &mut Script) {
 /// A delayed key and an active one each take up room.
 ///
 /// Source: docs/design.md, One slot per key
+/// Needs: 2 keys, Capacity
 pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
     let capacity = script.capacity();
     script.add(1, Added::Ready);
@@ -51,6 +54,7 @@ pub(crate) fn delayed_and_active_keys_take_room(script: &mut Script) {
 /// If fewer keys fit than are held, all stay, and new ones are refused for so long.
 ///
 /// Source: requeue-core, Queue::limit_keys
+/// Needs: Limit
 pub(crate) fn a_lowered_limit_keeps_what_is_held(script: &mut Script) {
     script.subject.limit_keys(3);
     script.add(1, Added::Ready);
@@ -79,6 +83,7 @@ pub(crate) fn a_lowered_limit_keeps_what_is_held(script: &mut Script) {
 /// If more keys fit than before, new ones are taken.
 ///
 /// Source: requeue-core, Queue::limit_keys
+/// Needs: Limit
 pub(crate) fn a_raised_limit_makes_room(script: &mut Script) {
     script.subject.limit_keys(0);
     script.refused(1, Rejected::Full(1));

@@ -8,8 +8,8 @@
 use requeue_core::binding::{Drained, Next};
 use requeue_core::{Added, Finished, Rejected};
 
-use super::recorder::Recorder;
 use super::{Script, unexpected};
+use crate::recorder::Recorder;
 use crate::subject::{Handed, Key, Operate, Subject, Ticket};
 
 const FOO: Key = 1;
@@ -24,6 +24,7 @@ const WAYS_TO_SHUT_DOWN: [fn(&mut Recorder); 2] = [Operate::shut_down, |subject|
 /// Of ten workers no two have a key at once; what is added too late comes back.
 ///
 /// Source: client-go queue_test.go, TestBasic
+/// Needs: 51 keys
 pub(crate) fn basic(script: &mut Script) {
     const PRODUCERS: Key = 50;
     const TOO_LATE: Key = 51;
@@ -91,6 +92,7 @@ impl Workers {
 /// Each of fifty keys that is added once more while active is worked on twice.
 ///
 /// Source: client-go queue_test.go, TestAddWhileProcessing
+/// Needs: 50 keys
 pub(crate) fn add_while_processing(script: &mut Script) {
     for shut_down in WAYS_TO_SHUT_DOWN {
         script.restart();
@@ -117,6 +119,7 @@ pub(crate) fn add_while_processing(script: &mut Script) {
 /// A second add of a key does not count.
 ///
 /// Source: client-go queue_test.go, TestLen
+/// Needs: 2 keys
 pub(crate) fn len(script: &mut Script) {
     script.add(FOO, Added::Ready);
     script.len(1);
@@ -174,6 +177,7 @@ pub(crate) fn collapse_while_processing(script: &mut Script) {
 /// A drain lasts until the active keys are done.
 ///
 /// Source: client-go queue_test.go, TestQueueDrainageUsingShutDownWithDrain
+/// Needs: 2 keys
 pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
     two_active(script);
     let drain = script.subject.begin_drain();
@@ -187,6 +191,7 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain(script: &mut Script) {
 /// A shutdown does not wait for active keys.
 ///
 /// Source: client-go queue_test.go, TestNoQueueDrainageUsingShutDown
+/// Needs: 2 keys
 pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
     two_active(script);
     script.subject.shut_down();
@@ -197,6 +202,7 @@ pub(crate) fn no_queue_drainage_using_shut_down(script: &mut Script) {
 /// A shutdown ends a drain.
 ///
 /// Source: client-go queue_test.go, TestForceQueueShutdownUsingShutDown
+/// Needs: 2 keys
 pub(crate) fn force_queue_shutdown_using_shut_down(script: &mut Script) {
     two_active(script);
     let drain = script.subject.begin_drain();
@@ -275,6 +281,7 @@ pub(crate) fn deduping(script: &mut Script) {
 /// Keys come in the order of their deadlines, whichever was asked for first.
 ///
 /// Source: client-go delaying_queue_test.go, TestAddTwoFireEarly
+/// Needs: 3 keys
 pub(crate) fn add_two_fire_early(script: &mut Script) {
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 50, Added::Delayed);
@@ -294,6 +301,7 @@ pub(crate) fn add_two_fire_early(script: &mut Script) {
 /// Three keys that were asked for in the opposite order come together.
 ///
 /// Source: client-go delaying_queue_test.go, TestCopyShifting
+/// Needs: 3 keys
 pub(crate) fn copy_shifting(script: &mut Script) {
     script.add_after(FOO, 1000, Added::Delayed);
     script.add_after(BAR, 500, Added::Delayed);
@@ -309,6 +317,7 @@ pub(crate) fn copy_shifting(script: &mut Script) {
 /// Each failure doubles the delay of its key, until it is forgotten.
 ///
 /// Source: client-go rate_limiting_queue_test.go, TestRateLimitingQueue
+/// Needs: 2 keys
 pub(crate) fn rate_limiting_queue(script: &mut Script) {
     const ONE: Key = 1;
     const TWO: Key = 2;

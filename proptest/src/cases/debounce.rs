@@ -14,6 +14,7 @@ fn event(script: &mut Script, expected: Added) {
 /// A debounced key runs once, when no debounced add has come for a while.
 ///
 /// Source: requeue-core, Queue::add_debounced
+/// Needs: Policy
 pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
     event(script, Added::Delayed);
     for _ in 0..2 {
@@ -37,6 +38,7 @@ pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
 /// However many debounced adds come, the key runs a time after the first.
 ///
 /// Source: requeue-core, Queue::add_debounced
+/// Needs: Policy
 pub(crate) fn a_burst_ends_at_its_maximum(script: &mut Script) {
     for _ in 0..2 {
         event(script, Added::Delayed);
@@ -56,6 +58,7 @@ pub(crate) fn a_burst_ends_at_its_maximum(script: &mut Script) {
 /// A deadline that is not that of the burst is not moved back.
 ///
 /// Source: requeue-core, Queue::add_debounced
+/// Needs: Policy
 pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
     script.add_after(1, 60, Added::Delayed);
     event(script, Added::Coalesced);
@@ -76,6 +79,7 @@ pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
 /// A burst no longer moves its deadline once another call asks for the same time.
 ///
 /// Source: requeue-core, Queue::add_debounced
+/// Needs: Policy
 pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Script) {
     event(script, Added::Delayed);
     script.advance(50);
@@ -144,6 +148,7 @@ fn merge(script: &mut Script, merge: Merge, millis: u64, expected: Added) {
 /// A burst ends when its key is cancelled, and leaves nothing behind.
 ///
 /// Source: requeue-core, Queue::add_debounced
+/// Needs: Policy
 pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
     event(script, Added::Delayed);
     assert!(script.subject.cancel_key(1).is_some());
@@ -164,6 +169,7 @@ pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
 /// A debounced add without a quiet time is an add, and ends the burst.
 ///
 /// Source: requeue-core, Queue::add_debounced
+/// Needs: Policy
 pub(crate) fn an_add_that_need_not_wait_ends_its_burst(script: &mut Script) {
     event(script, Added::Delayed);
     let added = script.subject.add_debounced(1, ms(0), ms(250));

@@ -20,6 +20,7 @@ pub(crate) fn no_key_is_early(script: &mut Script) {
 /// Delayed keys become ready in the order of their deadlines.
 ///
 /// Source: client-go delaying_queue.go, waitForPriorityQueue
+/// Needs: 3 keys
 pub(crate) fn keys_come_in_the_order_of_their_deadlines(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);
@@ -33,6 +34,7 @@ pub(crate) fn keys_come_in_the_order_of_their_deadlines(script: &mut Script) {
 /// A key that becomes due stands behind those that were ready before.
 ///
 /// Source: client-go delaying_queue.go, waitingLoop: Add
+/// Needs: 2 keys
 pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(2, Added::Ready);
@@ -44,6 +46,7 @@ pub(crate) fn a_key_that_is_due_goes_behind_those_that_are_ready(script: &mut Sc
 /// A key that became due stands before one that is added later, looked at or not.
 ///
 /// Source: docs/design.md, Due keys
+/// Needs: 2 keys
 pub(crate) fn how_late_a_key_was_released_cannot_be_seen(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.advance(20);

@@ -11,6 +11,7 @@ use crate::subject::{Configuration, Key, Operate, Subject, left_over};
 /// A drain waits for ready keys; client-go's ends once no key is active.
 ///
 /// Source: docs/design.md, Differences from client-go
+/// Needs: 2 keys
 pub(crate) fn drain_waits_for_ready_keys(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
@@ -92,6 +93,7 @@ pub(crate) fn shut_down_interrupts_drain(script: &mut Script) {
 /// Completing a key that is not active is an error; client-go says nothing.
 ///
 /// Source: docs/design.md, Differences from client-go
+/// Needs: 2 keys
 pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
     assert_eq!(script.subject.release_key(1), Finished::Stale, "unknown");
     script.add_after(2, 10, Added::Delayed);
@@ -167,6 +169,7 @@ pub(crate) fn limiter_not_charged_after_shutdown(script: &mut Script) {
 /// Delayed keys can be taken back after shutdown; client-go drops them.
 ///
 /// Source: docs/design.md, Differences from client-go
+/// Needs: 3 keys
 pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     script.add_after(1, 30, Added::Delayed);
     script.fail(2, 1);
@@ -260,6 +263,7 @@ pub(crate) fn duration_max_is_never(script: &mut Script) {
 /// Equal deadlines leave in the order in which they were set, unlike client-go's.
 ///
 /// Source: docs/design.md, Differences from client-go
+/// Needs: 10 keys
 pub(crate) fn equal_deadlines_leave_in_insertion_order(script: &mut Script) {
     for key in 1..=9 {
         script.add_after(key, 10, Added::Delayed);
@@ -275,6 +279,7 @@ pub(crate) fn equal_deadlines_leave_in_insertion_order(script: &mut Script) {
 /// A new key for which there is no room comes back, and nothing changes.
 ///
 /// Source: docs/design.md, One slot per key
+/// Needs: Capacity
 pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
     let new = script.fill();
     script.refused(new, Rejected::Full(new));
@@ -293,6 +298,7 @@ pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
 /// Whatever happens to a key that has room needs no more.
 ///
 /// Source: docs/design.md, One slot per key
+/// Needs: Capacity
 pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
     script.fill();
     script.add(1, Added::Coalesced);
@@ -308,6 +314,7 @@ pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
 /// Where room is short the oldest mere record of failures goes.
 ///
 /// Source: docs/design.md, One slot per key
+/// Needs: Capacity
 pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
     let new = script.fill();
     for key in 1..new {
@@ -338,6 +345,7 @@ pub(crate) fn the_oldest_failure_record_makes_room(script: &mut Script) {
 /// A queue that grows can limit how many mere records of failures it keeps.
 ///
 /// Source: docs/design.md, One slot per key
+/// Needs: 3 keys, Growth
 pub(crate) fn failure_records_can_be_limited(script: &mut Script) {
     let mut setup = Configuration::exponential();
     setup.failure_records_max = 2;

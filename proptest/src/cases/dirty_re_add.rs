@@ -5,6 +5,7 @@ use super::Script;
 /// A key that is added while it is active is handed out only when that run is over.
 ///
 /// Source: client-go queue.go, Add and Get: the processing set
+/// Needs: 2 keys
 pub(crate) fn an_active_key_is_handed_out_to_no_other_call(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -19,6 +20,7 @@ pub(crate) fn an_active_key_is_handed_out_to_no_other_call(script: &mut Script) 
 /// A key that is added while it is active comes back once, at the end of the queue.
 ///
 /// Source: client-go queue.go, Done
+/// Needs: 2 keys
 pub(crate) fn a_key_added_while_active_comes_back_once(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

@@ -8,6 +8,7 @@ use crate::subject::{Operate, Subject};
 /// A delay that is ended early is an add, and is not ended once more.
 ///
 /// Source: requeue-core, Queue::expedite
+/// Needs: 3 keys
 pub(crate) fn a_key_whose_delay_is_ended_is_ready(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(2, Added::Ready);
@@ -34,6 +35,7 @@ pub(crate) fn a_key_whose_delay_is_ended_is_ready(script: &mut Script) {
 /// Delays that are ended together end in the order of their deadlines.
 ///
 /// Source: requeue-core, Queue::expedite_some
+/// Needs: 4 keys
 pub(crate) fn all_delays_end_in_their_order(script: &mut Script) {
     for (key, millis) in [(1, 30), (2, 10), (3, 20), (4, 10)] {
         script.add_after(key, millis, Added::Delayed);

@@ -34,6 +34,7 @@ fn add_all(script: &mut Script, keys: &[Key]) {
 /// Groups that have ready keys are served in turn, however many each of them has.
 ///
 /// Source: requeue-core, Groups
+/// Needs: 6 keys, Groups
 pub(crate) fn groups_are_served_in_turn(script: &mut Script) {
     add_all(script, &[3, 6, 9, 1, 4, 2]);
     for key in [3, 1, 2, 6, 4, 9] {
@@ -45,6 +46,7 @@ pub(crate) fn groups_are_served_in_turn(script: &mut Script) {
 /// In each of its turns a group gives as many keys as its weight says.
 ///
 /// Source: requeue-core, GroupLimits::weight
+/// Needs: 5 keys, Groups
 pub(crate) fn a_weight_is_so_many_keys_in_a_turn(script: &mut Script) {
     let cap = Cap {
         weight: 2,
@@ -60,6 +62,7 @@ pub(crate) fn a_weight_is_so_many_keys_in_a_turn(script: &mut Script) {
 /// Of a group no more keys are active than its limit: the next waits for an end.
 ///
 /// Source: requeue-core, GroupLimits::max_active
+/// Needs: 3 keys, Groups
 pub(crate) fn a_group_at_its_limit_waits_for_the_end_of_a_run(script: &mut Script) {
     limit_all(script, most(1));
     add_all(script, &[3, 6, 1]);
@@ -76,6 +79,7 @@ pub(crate) fn a_group_at_its_limit_waits_for_the_end_of_a_run(script: &mut Scrip
 /// A limit of a group that changes holds for the keys that are ready.
 ///
 /// Source: requeue-core, Queue::limit_group
+/// Needs: 3 keys, Groups
 pub(crate) fn a_limit_can_be_changed_while_keys_wait(script: &mut Script) {
     script.subject.order(&GroupOrder::Limit(0, Some(most(0))));
     add_all(script, &[3, 6, 9]);
@@ -91,6 +95,7 @@ pub(crate) fn a_limit_can_be_changed_while_keys_wait(script: &mut Script) {
 /// Of a paused group no key is handed out, and none is lost.
 ///
 /// Source: requeue-core, Queue::pause_group
+/// Needs: 2 keys, Groups
 pub(crate) fn a_paused_group_keeps_its_keys(script: &mut Script) {
     add_all(script, &[3, 1]);
     script.subject.order(&GroupOrder::Pause(0));
@@ -104,6 +109,7 @@ pub(crate) fn a_paused_group_keeps_its_keys(script: &mut Script) {
 /// A rate of a group is charged when a key is handed out; a coalesced add is free.
 ///
 /// Source: requeue-core, GroupLimits::rate
+/// Needs: 2 keys, Groups
 pub(crate) fn a_rate_is_charged_when_a_key_is_handed_out(script: &mut Script) {
     limit_all(
         script,
@@ -128,6 +134,7 @@ pub(crate) fn a_rate_is_charged_when_a_key_is_handed_out(script: &mut Script) {
 /// A drain honours limits of groups, but for those that would keep it from ending.
 ///
 /// Source: requeue-core, Groups
+/// Needs: 3 keys, Groups
 pub(crate) fn a_drain_honours_limits_and_ends(script: &mut Script) {
     limit_all(script, most(0));
     script.subject.order(&GroupOrder::Pause(1));
@@ -151,6 +158,7 @@ pub(crate) fn a_drain_honours_limits_and_ends(script: &mut Script) {
 /// A group whose rate allows a run takes its turn, however many keys are due.
 ///
 /// Source: requeue-core, Groups
+/// Needs: 8 keys, Groups
 pub(crate) fn a_group_with_a_token_does_not_wait_behind_keys_that_are_due(script: &mut Script) {
     script.renew(&setup_with_backlog());
     let cap = Cap {
@@ -172,6 +180,7 @@ pub(crate) fn a_group_with_a_token_does_not_wait_behind_keys_that_are_due(script
 /// Shutdown ends the pause of a group, in its figures too, and none begins after it.
 ///
 /// Source: requeue-core, GroupState::paused
+/// Needs: Groups
 pub(crate) fn shutdown_ends_the_pause_of_a_group(script: &mut Script) {
     add_all(script, &[3]);
     let mut state = |order: Option<GroupOrder>, closes: bool| {
@@ -199,6 +208,7 @@ pub(crate) fn shutdown_ends_the_pause_of_a_group(script: &mut Script) {
 /// A group without a token is blocked only while it has ready keys.
 ///
 /// Source: requeue-core, GroupState::blocked
+/// Needs: 2 keys, Groups
 pub(crate) fn a_group_without_ready_keys_is_not_blocked_by_its_rate(script: &mut Script) {
     let cap = Cap {
         rate: Some(one_in_10_ms()),
@@ -217,6 +227,7 @@ pub(crate) fn a_group_without_ready_keys_is_not_blocked_by_its_rate(script: &mut
 /// A key whose own deadline has passed runs once, though its group had to wait.
 ///
 /// Source: requeue-core, Queue::limit_due_keys
+/// Needs: 4 keys, Groups
 pub(crate) fn a_group_with_a_token_runs_a_key_once_for_a_deadline_that_has_passed(
     script: &mut Script,
 ) {

@@ -21,6 +21,7 @@ fn holding(cool_down: u64, hold_failures: bool) -> Configuration {
 /// A key whose failures are held does not run before its backoff is over, if added.
 ///
 /// Source: requeue-core, Policy::hold_failures
+/// Needs: Policy
 pub(crate) fn a_key_that_failed_runs_as_often_as_its_backoff_says(script: &mut Script) {
     script.renew(&holding(0, true));
     script.add(1, Added::Ready);
@@ -56,6 +57,7 @@ fn add_with(script: &mut Script, after: Option<u64>, merge: Merge) -> Option<Add
 /// A delay of zero is an add: an active key is dirty, though it is held.
 ///
 /// Source: requeue-core, Queue::add_after
+/// Needs: Policy
 pub(crate) fn an_add_without_a_delay_is_one_for_a_held_key_that_runs(script: &mut Script) {
     let adds: [AddNow; 9] = [
         |script| script.subject.add(1).ok(),
@@ -101,6 +103,7 @@ pub(crate) fn an_add_without_a_delay_is_one_for_a_held_key_that_runs(script: &mu
 /// An add now that replaces a deadline makes an active key dirty, though it is held.
 ///
 /// Source: requeue-core, Merge
+/// Needs: Policy
 pub(crate) fn an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs(
     script: &mut Script,
 ) {
@@ -121,6 +124,7 @@ pub(crate) fn an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs
 /// An active key is not held: its deadlines obey a hold when its run has ended.
 ///
 /// Source: requeue-core, Policy
+/// Needs: Policy
 pub(crate) fn a_hold_counts_when_the_run_has_ended(script: &mut Script) {
     for forgets in [true, false] {
         script.renew(&holding(0, true));
@@ -146,6 +150,7 @@ pub(crate) fn a_hold_counts_when_the_run_has_ended(script: &mut Script) {
 /// An active key is not held: it is dirty once it is expedited.
 ///
 /// Source: requeue-core, Policy
+/// Needs: Policy
 pub(crate) fn a_held_key_that_runs_is_expedited_at_once(script: &mut Script) {
     script.renew(&holding(0, true));
     script.add(1, Added::Ready);
@@ -159,6 +164,7 @@ pub(crate) fn a_held_key_that_runs_is_expedited_at_once(script: &mut Script) {
 /// A rate-limited add says whether its hold moved a deadline or a ready key.
 ///
 /// Source: requeue-core, Added
+/// Needs: Policy
 pub(crate) fn an_add_says_what_its_hold_changes(script: &mut Script) {
     script.renew(&holding(0, true));
     let mut fail = || script.subject.add_rate_limited(1).map(|it| it.added);
@@ -175,6 +181,7 @@ pub(crate) fn an_add_says_what_its_hold_changes(script: &mut Script) {
 /// A key that cools down does not run before that is over, and then once.
 ///
 /// Source: requeue-core, Policy::cool_down
+/// Needs: Policy
 pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);
@@ -199,6 +206,7 @@ pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
 /// The end of a run returns when the key runs: a dirty key once it has cooled down.
 ///
 /// Source: requeue-core, Finished::Delayed
+/// Needs: Policy
 pub(crate) fn a_dirty_key_is_reported_to_run_when_it_has_cooled_down(script: &mut Script) {
     for action in [Action::RequeueAfter(ms(8)), Action::Snooze(ms(8))] {
         script.renew(&holding(5, false));
@@ -225,6 +233,7 @@ pub(crate) fn a_dirty_key_is_reported_to_run_when_it_has_cooled_down(script: &mu
 /// A deadline in a hold moves to its end; a later one stays.
 ///
 /// Source: requeue-core, Policy
+/// Needs: Policy
 pub(crate) fn a_deadline_in_a_hold_comes_at_its_end(script: &mut Script) {
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);
@@ -249,6 +258,7 @@ pub(crate) fn a_deadline_in_a_hold_comes_at_its_end(script: &mut Script) {
 /// A key that fails while it is ready is delayed if its failures are held.
 ///
 /// Source: requeue-core, Policy::hold_failures
+/// Needs: Policy
 pub(crate) fn a_ready_key_that_fails_is_held(script: &mut Script) {
     script.renew(&holding(0, true));
     script.add(1, Added::Ready);
@@ -262,6 +272,7 @@ pub(crate) fn a_ready_key_that_fails_is_held(script: &mut Script) {
 /// A hold is not ended by expediting the key, but by forgetting its failures.
 ///
 /// Source: requeue-core, Policy
+/// Needs: Policy
 pub(crate) fn a_hold_ends_early_only_if_it_is_forgotten(script: &mut Script) {
     script.renew(&holding(3, true));
     script.fail(1, 10);
@@ -281,6 +292,7 @@ pub(crate) fn a_hold_ends_early_only_if_it_is_forgotten(script: &mut Script) {
 /// After shutdown a held key that would run again is left over, and no drain waits.
 ///
 /// Source: requeue-core, Policy
+/// Needs: Policy
 pub(crate) fn a_held_key_is_a_leftover(script: &mut Script) {
     script.renew(&holding(0, true));
     script.add(1, Added::Ready);
@@ -300,6 +312,7 @@ pub(crate) fn a_held_key_is_a_leftover(script: &mut Script) {
 /// Runs that end drop the records of other keys whose holds are over.
 ///
 /// Source: requeue-core, Policy
+/// Needs: 4 keys, Policy
 pub(crate) fn holds_that_are_over_take_no_room(script: &mut Script) {
     script.renew(&holding(2, false));
     for key in 1..=3 {

@@ -6,6 +6,7 @@ use crate::subject::{Key, Operate, Subject, left_over};
 /// After shutdown ready keys come back in order, then delayed ones by deadline.
 ///
 /// Source: requeue-core, Queue::take_ready and take_delayed
+/// Needs: 4 keys
 pub(crate) fn nothing_that_was_not_worked_on_is_lost(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.fail(2, 1);

@@ -18,6 +18,7 @@ fn at_most_one() -> Operation {
 /// The end of a run lets a key of its group pass, and wakes a call that waits.
 ///
 /// Source: requeue-core, GroupLimits::max_active
+/// Needs: 2 keys
 pub(crate) fn the_end_of_a_run_wakes_a_getter_of_its_group() -> CallScript {
     CallScript::new([
         at_most_one(),
@@ -35,6 +36,7 @@ pub(crate) fn the_end_of_a_run_wakes_a_getter_of_its_group() -> CallScript {
 /// A call that waits is the timer of a group whose rate allows no run yet.
 ///
 /// Source: requeue-core, GroupLimits::rate
+/// Needs: 2 keys
 pub(crate) fn a_sleeping_getter_is_the_timer_of_a_rate() -> CallScript {
     let rate = Rate {
         per_second: FloatBits(100.0),

@@ -9,6 +9,7 @@ const MS: u64 = 1_000_000;
 /// Each failure of a key doubles its own delay, up to the longest.
 ///
 /// Source: client-go default_rate_limiters.go, ItemExponentialFailureRateLimiter
+/// Needs: 2 keys
 pub(crate) fn each_failure_of_a_key_doubles_its_delay(script: &mut Script) {
     script.renew(&Configuration::new(LimiterSpec::Exponential {
         base_ns: MS,

@@ -6,6 +6,7 @@ use crate::subject::Operate;
 /// A panic while the lock is held leaves a queue that works.
 ///
 /// Source: requeue-core, Lock
+/// Needs: Lock
 pub(crate) fn a_panic_under_the_lock_does_not_poison_it(script: &mut Script) {
     script.subject.panic_under_lock();
     // This takes the lock and nothing else. An add wakes all calls if it panics, which would be a

@@ -113,6 +113,7 @@ pub(crate) fn the_present_deadline_counts(script: &mut Script) {
 /// A deadline that moves back counts as set then, and others keep theirs.
 ///
 /// Source: docs/design.md, equal_deadlines_leave_in_insertion_order
+/// Needs: 3 keys
 pub(crate) fn a_deadline_that_moves_back_lets_others_come_first(script: &mut Script) {
     for key in 1..=3 {
         script.add_after(key, 10, Added::Delayed);

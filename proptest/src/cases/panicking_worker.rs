@@ -6,6 +6,7 @@ use crate::subject::{Operate, Subject, left_over};
 /// A key whose worker panics counts a failure and comes back after its delay.
 ///
 /// Source: requeue-core, Guard
+/// Needs: Panics
 pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
     script.add(1, Added::Ready);
     for (failures, delay) in [(1, 1), (2, 2)] {
@@ -23,6 +24,7 @@ pub(crate) fn its_key_comes_back_as_failed(script: &mut Script) {
 /// A key whose worker panics after shutdown is kept among the delayed.
 ///
 /// Source: docs/design.md, a_retry_after_shutdown_is_kept_among_the_delayed
+/// Needs: Panics
 pub(crate) fn its_key_is_kept_while_the_queue_shuts_down(script: &mut Script) {
     script.add(1, Added::Ready);
     script.subject.shut_down();

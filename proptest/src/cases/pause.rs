@@ -7,6 +7,7 @@ use crate::subject::Operate;
 /// While a queue is paused keys are added, and none is handed out.
 ///
 /// Source: requeue-core, Queue::pause
+/// Needs: 2 keys
 pub(crate) fn a_paused_queue_hands_out_nothing_and_loses_nothing(script: &mut Script) {
     script.add(1, Added::Ready);
     script.subject.pause();

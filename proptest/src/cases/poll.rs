@@ -13,6 +13,7 @@ fn poll(script: &mut Script) -> Finished {
 /// Each pause that ends by itself is followed by one twice as long, and no failure is counted.
 ///
 /// Source: requeue-core, Action::poll
+/// Needs: Suspensions
 pub(crate) fn pauses_double_while_nothing_changes(script: &mut Script) {
     script.add(1, Added::Ready);
     for pause in [1, 2, 4, 5, 5] {
@@ -30,6 +31,7 @@ pub(crate) fn pauses_double_while_nothing_changes(script: &mut Script) {
 /// The first pause follows a run that began for another reason than the end of a pause.
 ///
 /// Source: requeue-core, Action::poll
+/// Needs: Suspensions
 pub(crate) fn what_cuts_a_pause_short_starts_them_again(script: &mut Script) {
     let cuts: [fn(&mut Script); 3] = [
         |script| script.add(1, Added::Ready),

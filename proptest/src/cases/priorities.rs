@@ -21,6 +21,7 @@ fn add(script: &mut Script, key: Key, options: AddOptions, expected: Added) {
 /// Of keys that are ready the one with the highest priority is handed out first.
 ///
 /// Source: controller-runtime priorityqueue.go, less
+/// Needs: 3 keys, Levels
 pub(crate) fn the_highest_level_comes_first(script: &mut Script) {
     for (key, level) in [(1, 0), (2, 2), (3, 1)] {
         add(script, key, at(level), Added::Ready);
@@ -33,6 +34,7 @@ pub(crate) fn the_highest_level_comes_first(script: &mut Script) {
 /// Keys of one priority are handed out in the order in which they came to it.
 ///
 /// Source: controller-runtime priorityqueue.go, less: AddedCounter
+/// Needs: 3 keys, Levels
 pub(crate) fn keys_of_a_level_keep_their_order(script: &mut Script) {
     for key in [3, 1, 2] {
         add(script, key, at(1), Added::Ready);
@@ -45,6 +47,7 @@ pub(crate) fn keys_of_a_level_keep_their_order(script: &mut Script) {
 /// An add with a lower priority leaves the one that a key has.
 ///
 /// Source: controller-runtime priorityqueue.go, AddWithOpts
+/// Needs: 2 keys, Levels
 pub(crate) fn an_add_never_lowers_a_priority(script: &mut Script) {
     add(script, 1, at(2), Added::Ready);
     add(script, 2, at(1), Added::Ready);
@@ -56,6 +59,7 @@ pub(crate) fn an_add_never_lowers_a_priority(script: &mut Script) {
 /// A key whose priority is raised stands behind those that had it before.
 ///
 /// Source: controller-runtime priorityqueue.go, AddWithOpts
+/// Needs: 3 keys, Levels
 pub(crate) fn a_raise_goes_to_the_end_of_its_level(script: &mut Script) {
     script.add(1, Added::Ready);
     add(script, 2, at(2), Added::Ready);
@@ -70,6 +74,7 @@ pub(crate) fn a_raise_goes_to_the_end_of_its_level(script: &mut Script) {
 /// A key that is added with a delay and a priority has it when its time comes.
 ///
 /// Source: controller-runtime priorityqueue.go, AddWithOpts
+/// Needs: 2 keys, Levels
 pub(crate) fn a_delayed_key_keeps_its_priority(script: &mut Script) {
     let later = AddOptions {
         after: Some(ms(10)),
@@ -85,6 +90,7 @@ pub(crate) fn a_delayed_key_keeps_its_priority(script: &mut Script) {
 /// A key that failed comes back with the priority of its run.
 ///
 /// Source: controller-runtime controller.go, reconcileHandler
+/// Needs: 2 keys, Levels
 pub(crate) fn a_priority_survives_retries(script: &mut Script) {
     add(script, 1, at(2), Added::Ready);
     let ticket = script.get(1);
@@ -99,6 +105,7 @@ pub(crate) fn a_priority_survives_retries(script: &mut Script) {
 /// On request, the newest ready key of the lowest level makes way in a full queue.
 ///
 /// Source: requeue-core, Queue::add_displacing
+/// Needs: 3 keys, Levels
 pub(crate) fn a_key_of_the_lowest_level_makes_way_for_a_higher_one(script: &mut Script) {
     let has_capacity = script.subject.capacity().is_some();
     let new = script.fill();

@@ -6,6 +6,7 @@ use crate::subject::Operate;
 /// A key that is ready, active or delayed is not dropped, whatever its failures.
 ///
 /// Source: docs/design.md, One slot per key
+/// Needs: Capacity
 pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
     let new = script.fill();
     // Each has failed and is also delayed, ready or active.
@@ -25,6 +26,7 @@ pub(crate) fn work_is_never_dropped_for_room(script: &mut Script) {
 /// A key that failed and is forgotten gives its room back.
 ///
 /// Source: docs/design.md, Q5
+/// Needs: 2 keys, Capacity
 pub(crate) fn a_failure_record_that_is_forgotten_is_not_dropped_twice(script: &mut Script) {
     let capacity = script.capacity();
     for key in 1..=capacity {

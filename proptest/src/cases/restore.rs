@@ -18,6 +18,7 @@ fn restore(script: &mut Script, left: Left, expected: Added) {
 /// Leftovers that are restored keep their order, delays and failures.
 ///
 /// Source: requeue-core, Queue::restore
+/// Needs: 4 keys
 pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
     script.fail(2, 1);
     script.fail(2, 2);
@@ -62,6 +63,7 @@ pub(crate) fn what_was_left_goes_on_as_it_was(script: &mut Script) {
 /// A restored key that is there is added; the larger count of failures counts.
 ///
 /// Source: requeue-core, Queue::restore
+/// Needs: 2 keys
 pub(crate) fn a_key_that_is_there_takes_the_sooner_time_and_the_larger_count(script: &mut Script) {
     script.fail(1, 1);
     restore(script, left(1, 3, 2), Added::Coalesced);
@@ -111,6 +113,7 @@ pub(crate) fn a_leftover_that_is_refused_is_handed_back_whole(script: &mut Scrip
 /// A key is restored at its level, and refused if there is no such level.
 ///
 /// Source: requeue-core, Queue::restore
+/// Needs: 2 keys, Levels
 pub(crate) fn a_restored_key_keeps_its_level(script: &mut Script) {
     let at = |key, millis, priority| left_over(key, ms(millis), 0, priority);
     restore(script, at(1, 0, 0), Added::Ready);

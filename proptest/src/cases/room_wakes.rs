@@ -85,6 +85,7 @@ pub(crate) fn a_cancelled_wait_for_room_passes_the_place_on() -> CallScript {
 /// If more keys fit than before, as many of those who wait for room add theirs.
 ///
 /// Source: requeue-core, Queue::limit_keys
+/// Needs: 3 keys, Limit
 pub(crate) fn a_raised_limit_wakes_as_many_as_there_is_room_for() -> CallScript {
     full([
         Operation::LimitKeys(1),

@@ -21,6 +21,7 @@ pub(super) fn paced() -> Configuration {
 /// Keys wait for tokens in their order, and an add that coalesces takes none.
 ///
 /// Source: requeue-core, Policy::run_rate
+/// Needs: 6 keys, Policy
 pub(crate) fn a_token_is_taken_when_a_key_is_handed_out(script: &mut Script) {
     script.renew(&paced());
     for key in [1, 2, 3] {
@@ -53,6 +54,7 @@ pub(crate) fn a_token_is_taken_when_a_key_is_handed_out(script: &mut Script) {
 /// After shutdown keys are handed out at the same rate; leftovers take no token.
 ///
 /// Source: requeue-core, Policy::run_rate
+/// Needs: 4 keys, Policy
 pub(crate) fn a_queue_that_is_shut_down_keeps_its_rate(script: &mut Script) {
     script.renew(&paced());
     for key in [1, 2, 3, 4] {

@@ -8,6 +8,7 @@ use crate::subject::Call;
 /// While getters sleep, each key is handed out when there is a token for it.
 ///
 /// Source: requeue-core, Policy::run_rate
+/// Needs: 4 keys, Policy
 pub(crate) fn a_getter_that_sleeps_is_the_timer_of_a_token() -> CallScript {
     let mut steps = vec![get(), get(), get(), get(), Operation::Settle];
     steps.extend((1..=4).map(add));
@@ -21,6 +22,7 @@ pub(crate) fn a_getter_that_sleeps_is_the_timer_of_a_token() -> CallScript {
 /// After shutdown getters wait for the tokens of the last keys, and are then closed.
 ///
 /// Source: requeue-core, Policy::run_rate
+/// Needs: 4 keys, Policy
 pub(crate) fn after_shutdown_getters_wait_for_tokens_and_then_end() -> CallScript {
     let mut steps: Vec<Operation> = (1..=4).map(add).collect();
     steps.extend([get(), get(), get(), get(), get(), Operation::Settle]);
@@ -39,6 +41,7 @@ pub(crate) fn after_shutdown_getters_wait_for_tokens_and_then_end() -> CallScrip
 /// A call with a time limit gives up before there is a token for a ready key.
 ///
 /// Source: requeue-core, Policy::run_rate
+/// Needs: 3 keys, Policy
 pub(crate) fn a_call_with_a_time_limit_gives_up_before_its_token() -> CallScript {
     let steps = [
         add(1),

@@ -6,6 +6,7 @@ use crate::subject::Operate;
 /// After shutdown keys that are ready are handed out, and then no more.
 ///
 /// Source: client-go queue.go, Get
+/// Needs: 2 keys
 pub(crate) fn keys_that_are_ready_are_still_handed_out(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);

@@ -32,6 +32,7 @@ fn one_of_each(script: &mut Script) -> Vec<KeyState> {
 /// A snapshot shows each key that the queue holds once, as its state is.
 ///
 /// Source: requeue-core, Queue::snapshot_some
+/// Needs: 4 keys
 pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
     snapshot(script, &[]);
     let known = one_of_each(script);
@@ -52,6 +53,7 @@ pub(crate) fn each_key_is_seen_once_as_it_is(script: &mut Script) {
 /// The counts of a queue are of one moment, and each key is counted in its states.
 ///
 /// Source: requeue-core, Queue::stats
+/// Needs: 4 keys
 pub(crate) fn the_counts_are_those_of_the_snapshot(script: &mut Script) {
     let known = one_of_each(script);
     let count = |is: fn(&KeyState) -> bool| known.iter().filter(|known| is(known)).count();

@@ -17,6 +17,7 @@ fn timed_out(script: &mut Script) -> bool {
 /// A suspended key is not handed out, however it is added, until it is resumed.
 ///
 /// Source: requeue-core, Queue::suspend
+/// Needs: Suspensions
 pub(crate) fn a_suspended_key_runs_when_it_is_resumed(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -38,6 +39,7 @@ pub(crate) fn a_suspended_key_runs_when_it_is_resumed(script: &mut Script) {
 /// A suspended key runs in any case when its timeout ends, and its run learns so.
 ///
 /// Source: requeue-core, Queue::suspend
+/// Needs: Suspensions
 pub(crate) fn a_timeout_ends_a_suspension_and_its_run_learns_so(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -58,6 +60,7 @@ pub(crate) fn a_timeout_ends_a_suspension_and_its_run_learns_so(script: &mut Scr
 /// A key that is resumed during its run is not suspended at its end.
 ///
 /// Source: requeue-core, Queue::resume
+/// Needs: Suspensions
 pub(crate) fn a_resume_before_the_end_of_the_run_is_not_lost(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
@@ -76,6 +79,7 @@ pub(crate) fn a_resume_before_the_end_of_the_run_is_not_lost(script: &mut Script
 /// A resumed key runs only if it was added, or its action asked for it.
 ///
 /// Source: requeue-core, Queue::resume
+/// Needs: Suspensions
 pub(crate) fn a_resumed_key_that_nothing_asks_for_is_gone(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);
@@ -90,6 +94,7 @@ pub(crate) fn a_resumed_key_that_nothing_asks_for_is_gone(script: &mut Script) {
 /// After shutdown a suspended key is handed back with the time left of its timeout.
 ///
 /// Source: requeue-core, Queue::suspend
+/// Needs: Suspensions
 pub(crate) fn a_suspended_key_is_a_leftover(script: &mut Script) {
     script.add(1, Added::Ready);
     assert!(script.subject.suspend(1, ms(10)));
@@ -108,6 +113,7 @@ pub(crate) fn a_suspended_key_is_a_leftover(script: &mut Script) {
 /// A key that is cancelled is no longer suspended.
 ///
 /// Source: requeue-core, Queue::suspend
+/// Needs: Suspensions
 pub(crate) fn cancel_ends_a_suspension(script: &mut Script) {
     script.add(1, Added::Ready);
     assert!(script.subject.suspend(1, ms(10)));

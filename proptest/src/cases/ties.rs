@@ -6,6 +6,7 @@ use crate::subject::Operate;
 /// Of keys with equal deadlines the one whose deadline was set first leaves first.
 ///
 /// Source: docs/design.md, equal_deadlines_leave_in_insertion_order
+/// Needs: 3 keys
 pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set(script: &mut Script) {
     script.add_after(2, 10, Added::Delayed);
     script.advance(5);
@@ -25,6 +26,7 @@ pub(crate) fn equal_deadlines_leave_in_the_order_in_which_they_were_set(script: 
 /// A deadline that moves forward counts as set then.
 ///
 /// Source: docs/design.md, equal_deadlines_leave_in_insertion_order
+/// Needs: 3 keys
 pub(crate) fn a_deadline_that_moves_is_set_again(script: &mut Script) {
     script.add_after(1, 20, Added::Delayed);
     script.add_after(2, 10, Added::Delayed);

@@ -29,6 +29,7 @@ pub(crate) fn a_deadline_wakes_a_getter() -> CallScript {
 /// A deadline that comes before all others is watched at once.
 ///
 /// Source: docs/design.md, Waiting
+/// Needs: 2 keys
 pub(crate) fn a_deadline_before_the_watched_one_is_watched() -> CallScript {
     let watched = [get(), get(), add_after(1, 50), Operation::Settle];
     let before = [
@@ -58,6 +59,7 @@ pub(crate) fn a_deadline_that_moves_forward_is_watched() -> CallScript {
 /// A call that watches the clock and leaves with a key hands the timer over.
 ///
 /// Source: docs/design.md, One timer owner, Wake needed
+/// Needs: 2 keys
 pub(crate) fn a_timer_owner_that_is_served_hands_the_timer_over() -> CallScript {
     let owner = [add_after(1, 10), get(), get(), Operation::Settle];
     let served = [add(2), Operation::Settle, advance(10), Operation::Settle];
@@ -82,6 +84,7 @@ pub(crate) fn a_timer_owner_that_times_out_hands_the_timer_over() -> CallScript 
 /// Of several keys due at once each reaches one who sleeps.
 ///
 /// Source: docs/design.md, Due keys, Wake needed
+/// Needs: 2 keys
 pub(crate) fn keys_due_at_once_reach_as_many() -> CallScript {
     let calls = [get(), get(), get(), add_after(1, 10), add_after(2, 10)];
     CallScript::new(
@@ -94,6 +97,7 @@ pub(crate) fn keys_due_at_once_reach_as_many() -> CallScript {
 /// Each of several deadlines is watched when the one before it has come.
 ///
 /// Source: docs/design.md, One timer owner, Wake needed
+/// Needs: 3 keys
 pub(crate) fn deadlines_come_one_after_another() -> CallScript {
     let keys = [add_after(1, 10), add_after(2, 20), add_after(3, 30)];
     let calls = [get(), get(), get(), Operation::Settle];

@@ -16,6 +16,7 @@ pub(crate) fn a_ready_key_wakes_a_getter() -> CallScript {
 /// One wake is under way at a time: a call that leaves with a key wakes the next.
 ///
 /// Source: docs/design.md, One wake in flight, Wake needed
+/// Needs: 2 keys
 pub(crate) fn a_getter_that_is_served_wakes_the_next() -> CallScript {
     let together = Operation::AddMany(vec![1, 2]);
     CallScript::new([
@@ -31,6 +32,7 @@ pub(crate) fn a_getter_that_is_served_wakes_the_next() -> CallScript {
 /// As many keys as become ready reach as many of those who sleep.
 ///
 /// Source: client-go queue.go, Add: cond.Signal; docs/design.md, Wake needed
+/// Needs: 3 keys
 pub(crate) fn each_of_several_keys_reaches_a_sleeper() -> CallScript {
     let adds = [add(1), add(2), add(3)];
     let calls = [get(), get(), get(), Operation::Settle];
@@ -40,6 +42,7 @@ pub(crate) fn each_of_several_keys_reaches_a_sleeper() -> CallScript {
 /// A call that is woken for a key that another took waits again and is woken again.
 ///
 /// Source: docs/design.md, One wake in flight
+/// Needs: 2 keys
 pub(crate) fn a_wake_for_a_key_that_is_gone_is_not_missed_later() -> CallScript {
     CallScript::new([
         get(),
@@ -126,6 +129,7 @@ pub(crate) fn a_drain_that_is_interrupted_sends_getters_home() -> CallScript {
 /// A worker that completes a key and waits for the next is woken like any other.
 ///
 /// Source: client-go queue.go, Done and Get
+/// Needs: 2 keys
 pub(crate) fn a_worker_that_asks_for_more_leaves_nothing_behind() -> CallScript {
     let next = start(Call::Next(Action::Success));
     CallScript::new([

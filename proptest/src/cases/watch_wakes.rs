@@ -16,6 +16,7 @@ fn script<const N: usize>(call: Call, steps: [Operation; N]) -> CallScript {
 /// Every call that waits until the queue is idle is woken when the last run ends.
 ///
 /// Source: requeue-core, Queue::poll_idle
+/// Needs: 2 keys
 pub(crate) fn the_end_of_the_last_run_wakes_every_waiter() -> CallScript {
     script(
         Call::WaitIdle,
@@ -86,6 +87,7 @@ pub(crate) fn a_queue_may_be_waited_for_after_shutdown() -> CallScript {
 /// A wait for the work of a key ends with the run that does it, and not before.
 ///
 /// Source: Linux workqueue, flush_work; requeue-core, Queue::begin_flush
+/// Needs: 2 keys
 pub(crate) fn a_key_is_waited_for_until_its_run_has_ended() -> CallScript {
     CallScript::new([
         start(Call::Flush(1)),

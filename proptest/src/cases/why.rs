@@ -22,6 +22,7 @@ fn runs(script: &mut Script, key: Key, expected: bool) {
 /// A key that does not run is idle or ready, and one that runs says since when.
 ///
 /// Source: requeue-core, Queue::why
+/// Needs: 2 keys
 pub(crate) fn a_key_is_in_each_state_as_it_goes_round(script: &mut Script) {
     why(script, 1, Why::Idle);
     script.add(1, Added::Ready);
@@ -102,6 +103,7 @@ pub(crate) fn a_backoff_is_no_delay_that_was_asked_for(script: &mut Script) {
 /// A delayed key says whether a hold or a burst of debounced adds delays it.
 ///
 /// Source: requeue-core, Queue::why
+/// Needs: Policy
 pub(crate) fn a_hold_and_a_burst_differ_from_a_delay(script: &mut Script) {
     let mut holding = setup();
     holding.policy.cool_down_ns = 5_000_000;
@@ -141,6 +143,7 @@ pub(crate) fn a_hold_and_a_burst_differ_from_a_delay(script: &mut Script) {
 /// A ready key names the pause of the queue, and else the time of the next token.
 ///
 /// Source: requeue-core, Queue::why
+/// Needs: 3 keys, Policy
 pub(crate) fn a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token(script: &mut Script) {
     script.renew(&paced());
     let until = script.subject.now() + ms(10);
@@ -163,6 +166,7 @@ pub(crate) fn a_ready_key_waits_for_the_end_of_a_pause_and_for_a_token(script: &
 /// A ready key names the pause, the limit or the next token of its group.
 ///
 /// Source: requeue-core, Queue::why
+/// Needs: 3 keys, Groups
 pub(crate) fn a_ready_key_waits_for_its_group(script: &mut Script) {
     let cap = |max_active, rate| Cap {
         max_active,
@@ -207,6 +211,7 @@ pub(crate) fn a_ready_key_waits_for_its_group(script: &mut Script) {
 /// After shutdown a key that is neither ready nor active says that it will not run.
 ///
 /// Source: requeue-core, Queue::why
+/// Needs: 3 keys
 pub(crate) fn after_shutdown_only_what_is_ready_or_active_still_runs(script: &mut Script) {
     script.add(1, Added::Ready);
     script.get(1);

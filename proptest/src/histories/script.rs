@@ -52,8 +52,8 @@ pub(crate) fn skipped(script: &CallScript, new: NewSubject) -> Option<String> {
     if abilities.runs_by_itself && any(|step| matches!(step, Operation::Nudge(_))) {
         return Some(String::from("its calls run by themselves"));
     }
-    if !starts(new, Call::Get) {
-        return Some(String::from("the queue has no calls that wait"));
+    if let Some(reason) = without_calls(new) {
+        return Some(reason);
     }
     script.steps.iter().find_map(|step| match step {
         Operation::Start(call) if !starts(new, *call) => {
@@ -64,6 +64,11 @@ pub(crate) fn skipped(script: &CallScript, new: NewSubject) -> Option<String> {
         }
         _ => None,
     })
+}
+
+/// Says so if a queue leaves waiting to others.
+pub(crate) fn without_calls(new: NewSubject) -> Option<String> {
+    (!starts(new, Call::Get)).then(|| String::from("the queue has no calls that wait"))
 }
 
 /// Whether a queue has such a call: tried on one of which nothing else is asked.

@@ -7,8 +7,5 @@
 )]
 
 mod clock;
-mod dropped;
 mod keys;
-mod load;
-mod never;
 mod run;

@@ -5,67 +5,16 @@ use requeue_proptest::conformance::{drawn, hold, rules_broken};
 use requeue_proptest::histories::{Operation, calls, find};
 use requeue_proptest::subject::{Call, OnWorkQueue};
 
-use super::{Plan, Toy};
+use super::{
+    FORGETS_THE_DRAIN, HANDS_OUT_TWICE, KEEPS_THE_OLD_ALARM, LEAKS_THE_RUN, LOSES_THE_BATON,
+    OVERLOOKS_PANICS, POISONS_ITS_LOCK, ROUNDS_TIME_DOWN, Toy, YIELDS_WITH_A_KEY,
+};
 
-type Faulty<P> = OnWorkQueue<Toy<P>>;
-
-struct LostBaton;
-
-impl Plan for LostBaton {
-    const LOSES_THE_BATON: bool = true;
-}
-
-struct MissedDrain;
-
-impl Plan for MissedDrain {
-    const FORGETS_THE_DRAIN: bool = true;
-}
-
-struct LateAlarm;
-
-impl Plan for LateAlarm {
-    const KEEPS_THE_OLD_ALARM: bool = true;
-}
-
-struct HandedOutTwice;
-
-impl Plan for HandedOutTwice {
-    const HANDS_OUT_TWICE: bool = true;
-}
-
-struct LeakedSlot;
-
-impl Plan for LeakedSlot {
-    const LEAKS_THE_RUN: bool = true;
-}
-
-struct Hasty;
-
-impl Plan for Hasty {
-    const ROUNDS_TIME_DOWN: bool = true;
-}
-
-struct Careless;
-
-impl Plan for Careless {
-    const OVERLOOKS_PANICS: bool = true;
-}
-
-struct Preempted;
-
-impl Plan for Preempted {
-    const YIELDS_WITH_A_KEY: bool = true;
-}
-
-struct Poisoned;
-
-impl Plan for Poisoned {
-    const POISONS_ITS_LOCK: bool = true;
-}
+type Faulty<const F: u8> = OnWorkQueue<Toy<F>>;
 
 /// The message of a rule that must not hold.
-fn failure_of<P: Plan>(group: &str, name: &str) -> String {
-    let Err(failure) = std::panic::catch_unwind(|| hold::<Faulty<P>>(group, name)) else {
+fn failure_of<const F: u8>(group: &str, name: &str) -> String {
+    let Err(failure) = std::panic::catch_unwind(|| hold::<Faulty<F>>(group, name)) else {
         panic!("the fault is not found");
     };
     let message = failure.downcast_ref::<String>().map(String::as_str);
@@ -75,18 +24,18 @@ fn failure_of<P: Plan>(group: &str, name: &str) -> String {
 /// What is reported of a fault that drawn histories show: few steps, and a group of rules, one of
 /// which fails.
 #[track_caller]
-fn finds<P: Plan>(steps_max: usize, phrases: &[&str], group: &str) {
-    finds_among::<P>(calls().boxed(), steps_max, phrases, group);
+fn finds<const F: u8>(steps_max: usize, phrases: &[&str], group: &str) {
+    finds_among::<F>(calls().boxed(), steps_max, phrases, group);
 }
 
 #[track_caller]
-fn finds_among<P: Plan>(
+fn finds_among<const F: u8>(
     drawn: BoxedStrategy<Vec<Operation>>,
     steps_max: usize,
     phrases: &[&str],
     group: &str,
 ) {
-    let failure = find::<Faulty<P>>(Some(drawn)).unwrap();
+    let failure = find::<Faulty<F>>(Some(drawn)).unwrap();
     let report = failure.to_string();
     println!("{report}");
     assert!(
@@ -97,7 +46,7 @@ fn finds_among<P: Plan>(
     for phrase in phrases {
         assert!(report.contains(phrase), "no {phrase:?} in\n{report}");
     }
-    let broken = rules_broken::<Faulty<P>>();
+    let broken = rules_broken::<Faulty<F>>();
     let names: Vec<_> = broken.iter().map(|rule| (rule.group, rule.name)).collect();
     println!("{names:#?}");
     assert!(names.iter().any(|name| name.0 == group), "{names:?}");
@@ -105,17 +54,18 @@ fn finds_among<P: Plan>(
 
 #[test]
 fn a_lost_baton_is_found() {
-    finds::<LostBaton>(5, &["is cancelled", "still waiting"], "cancelled_getters");
-    let failure = failure_of::<LostBaton>("cancelled_getters", "a_woken_getter_passes_the_wake_on");
+    finds::<LOSES_THE_BATON>(5, &["is cancelled", "still waiting"], "cancelled_getters");
+    let failure =
+        failure_of::<LOSES_THE_BATON>("cancelled_getters", "a_woken_getter_passes_the_wake_on");
     assert!(failure.contains("passes the wake on"), "{failure}");
 }
 
 #[test]
 fn the_readme_shows_what_is_reported_of_a_lost_baton() {
     let readme = include_str!("../../README.md");
-    let history = find::<Faulty<LostBaton>>(Some(calls().boxed())).unwrap();
+    let history = find::<Faulty<LOSES_THE_BATON>>(Some(calls().boxed())).unwrap();
     let mut shown = format!("{history}\n\nRules that fail:\n");
-    for rule in rules_broken::<Faulty<LostBaton>>() {
+    for rule in rules_broken::<Faulty<LOSES_THE_BATON>>() {
         shown += &format!("  {}::{}: {}\n", rule.group, rule.name, rule.text);
     }
     assert!(
@@ -126,7 +76,7 @@ fn the_readme_shows_what_is_reported_of_a_lost_baton() {
 
 #[test]
 fn calls_that_come_and_go_many_times_are_shown_once() {
-    let failure = failure_of::<LostBaton>("cancelled_getters", "a_place_is_given_back");
+    let failure = failure_of::<LOSES_THE_BATON>("cancelled_getters", "a_place_is_given_back");
     assert!(failure.lines().count() < 12, "{failure}");
 }
 
@@ -134,15 +84,15 @@ fn calls_that_come_and_go_many_times_are_shown_once() {
 #[test]
 fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
     let kept = concat!(env!("CARGO_TARGET_TMPDIR"), "/lost_baton.txt");
-    let drawn = || drawn::histories_of_calls::<Faulty<LostBaton>>(kept);
+    let drawn = || drawn::histories_of_calls::<Faulty<LOSES_THE_BATON>>(kept);
     let failure = std::panic::catch_unwind(drawn).unwrap_err();
     let report = failure.downcast_ref::<String>().unwrap();
     for phrase in [
         "is cancelled",
         "Expected state at ",
         "To try it again: Configuration",
-        "\n\nRules that fail:\n  wake_obligations::",
-        "\n  cancelled_getters::a_woken_getter_passes_the_wake_on: A call that",
+        "\n\nRules that fail:\n  cancelled_getters::",
+        "\n  wake_obligations::a_call_that_finds_no_place_harms_no_other: A call",
     ] {
         assert!(report.contains(phrase), "no {phrase:?} in\n{report}");
     }
@@ -150,12 +100,13 @@ fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
 
 #[test]
 fn a_missed_drain_wake_is_found() {
-    finds::<MissedDrain>(
+    finds::<FORGETS_THE_DRAIN>(
         5,
         &["Drain", "should have ended", "still waiting"],
         "drain_wakes",
     );
-    let failure = failure_of::<MissedDrain>("drain_wakes", "the_last_active_key_ends_the_drain");
+    let failure =
+        failure_of::<FORGETS_THE_DRAIN>("drain_wakes", "the_last_active_key_ends_the_drain");
     assert!(
         failure.contains("should have ended: Drained(Complete)"),
         "{failure}"
@@ -170,8 +121,8 @@ fn a_lowered_deadline_that_is_not_armed_again_is_found() {
         "call #1 should have answered key",
         "still waiting",
     ];
-    finds::<LateAlarm>(7, &phrases, "timer_owner_hand_over");
-    let failure = failure_of::<LateAlarm>(
+    finds::<KEEPS_THE_OLD_ALARM>(7, &phrases, "timer_owner_hand_over");
+    let failure = failure_of::<KEEPS_THE_OLD_ALARM>(
         "timer_owner_hand_over",
         "a_deadline_that_moves_forward_is_watched",
     );
@@ -196,14 +147,14 @@ fn a_double_hand_out_is_found() {
         steps
     });
     let phrases = ["Add(1): Ok(Ready)", "call #1", "key 1", "call #2"];
-    finds_among::<HandedOutTwice>(none_completes.boxed(), 4, &phrases, "wake_obligations");
-    assert!(find::<Faulty<HandedOutTwice>>(Some(calls().boxed())).is_some());
+    finds_among::<HANDS_OUT_TWICE>(none_completes.boxed(), 4, &phrases, "wake_obligations");
+    assert!(find::<Faulty<HANDS_OUT_TWICE>>(Some(calls().boxed())).is_some());
 }
 
 #[test]
 fn a_leaked_slot_is_found() {
-    finds::<LeakedSlot>(7, &["dropped before it runs"], "cancelled_getters");
-    let failure = failure_of::<LeakedSlot>(
+    finds::<LEAKS_THE_RUN>(7, &["dropped before it runs"], "cancelled_getters");
+    let failure = failure_of::<LEAKS_THE_RUN>(
         "cancelled_getters",
         "a_run_that_was_declared_over_is_completed",
     );
@@ -215,8 +166,8 @@ fn a_leaked_slot_is_found() {
 
 #[test]
 fn a_key_that_is_lost_between_take_and_guard_is_found() {
-    finds::<Preempted>(6, &["is still active"], "cancelled_getters");
-    let failure = failure_of::<Preempted>(
+    finds::<YIELDS_WITH_A_KEY>(6, &["is still active"], "cancelled_getters");
+    let failure = failure_of::<YIELDS_WITH_A_KEY>(
         "cancelled_getters",
         "a_getter_cancelled_while_it_takes_a_key_gives_it_back",
     );
@@ -230,7 +181,8 @@ Expected state at 0ns: ready 1";
 
 #[test]
 fn a_lock_that_is_poisoned_is_found() {
-    let failure = failure_of::<Poisoned>("lock", "a_panic_under_the_lock_does_not_poison_it");
+    let failure =
+        failure_of::<POISONS_ITS_LOCK>("lock", "a_panic_under_the_lock_does_not_poison_it");
     let lines = "
   2. a panic while the lock is held
   3. Stats
@@ -240,17 +192,18 @@ called `Result::unwrap()` on an `Err` value: PoisonError";
 
 #[test]
 fn a_call_that_gives_up_a_part_of_a_millisecond_early_is_found() {
-    let failure = find::<Faulty<Hasty>>(None).unwrap();
+    let failure = find::<Faulty<ROUNDS_TIME_DOWN>>(None).unwrap();
     let report = failure.to_string();
     assert_eq!(failure.timeline.len(), 0, "{report}");
     assert!(report.contains("ns): call #1 should wait"), "{report}");
-    assert!(find::<Faulty<Hasty>>(Some(calls().boxed())).is_none());
+    assert!(find::<Faulty<ROUNDS_TIME_DOWN>>(Some(calls().boxed())).is_none());
 }
 
 /// The same holds for a case that never waits.
 #[test]
 fn a_case_reports_how_it_got_there() {
-    let failure = failure_of::<Careless>("panicking_worker", "its_key_comes_back_as_failed");
+    let failure =
+        failure_of::<OVERLOOKS_PANICS>("panicking_worker", "its_key_comes_back_as_failed");
     let (report, place) = failure.split_once(", at ").unwrap();
     let expected = "\
 panicking_worker::its_key_comes_back_as_failed

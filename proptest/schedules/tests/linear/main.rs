@@ -39,3 +39,13 @@ fn threads() {
 fn tasks() {
     explore_programs::<Tasks, shared::Tasks>();
 }
+
+#[test]
+fn threads_with_a_full_queue() {
+    explore_programs::<Threads, shared::FullThreads>();
+}
+
+#[test]
+fn tasks_with_a_full_queue() {
+    explore_programs::<Tasks, shared::FullTasks>();
+}

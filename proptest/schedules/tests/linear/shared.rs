@@ -8,19 +8,21 @@ use requeue_proptest::subject::{Answer, AnyLimiter, Call, Configuration, Home, K
 use requeue_schedules::Waits;
 use requeue_std::WaitError;
 use requeue_std::binding::{AsShared, Drained, Lock, Next, Reporter, timeout_at};
-use requeue_std::priority::Plain;
-use requeue_std::storage::Growable;
+use requeue_std::priority::WithSuspension;
+use requeue_std::storage::{Fixed, Growable, Storage};
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
-    ($name:ident, $runtime:ident, $guard:ty, |$queue:ident| $drain:expr $(, $wait:ident)?) => {
-        pub(crate) struct $name($runtime::WorkQueue<Key, Plain, AnyLimiter>);
+    ($name:ident, $storage:ty, $as:ident, $queue:path, $guard:ty, |$at:ident| $drain:expr
+        $(, $wait:ident)?) => {
+        pub(crate) struct $name($queue);
 
         impl Shared for $name {
             type Guard<'q> = $guard;
+            const CAPACITY: Option<usize> = <$storage as Storage>::CAPACITY;
 
             fn new(setup: &Configuration) -> Self {
-                Self(Growable::build(setup, Reporter::NONE).into())
+                Self(<$storage>::build(setup, Reporter::NONE).into())
             }
 
             async fn perform<'q>(
@@ -28,16 +30,16 @@ macro_rules! shared {
                 operation: &Operation,
                 runs: &mut Runs<Self::Guard<'q>>,
             ) -> Answer {
-                let $queue = &self.0;
+                let $at = &self.0;
                 match *operation {
                     Operation::TryGet => {
-                        Answer::Work($queue.try_get().map(|guard| runs.handed(guard)))
+                        Answer::Work($at.try_get().map(|guard| runs.handed(guard)))
                     }
                     Operation::Start(Call::GetTimeout(timeout)) => {
-                        runs.got($queue.get_timeout(timeout)$(.$wait)?)
+                        runs.got($at.get_timeout(timeout)$(.$wait)?)
                     }
-                    Operation::Get(_) => runs.got($queue.get()$(.$wait)?),
-                    Operation::GetMany(max, _) => match $queue.get_many(max)$(.$wait)? {
+                    Operation::Get(_) => runs.got($at.get()$(.$wait)?),
+                    Operation::GetMany(max, _) => match $at.get_many(max)$(.$wait)? {
                         Ok(batch) => {
                             let guards = batch.into_guards();
                             let handed = guards.into_iter().map(|guard| runs.handed(guard));
@@ -46,15 +48,15 @@ macro_rules! shared {
                         Err(_) => Answer::NextMany(Next::Closed),
                     },
                     Operation::Next(run, how, _) => match runs.take(run) {
-                        Some(guard) => runs.got($queue.next(guard, how)$(.$wait)?),
+                        Some(guard) => runs.got($at.next(guard, how)$(.$wait)?),
                         None => Answer::Lacking,
                     },
                     Operation::Start(_) => Answer::Drained(drained($drain)),
                     Operation::Advance(by) => {
-                        <requeue_schedules::$name as Waits>::advance(by);
+                        <requeue_schedules::$as as Waits>::advance(by);
                         Answer::Done
                     }
-                    ref other => without_waiting($queue.as_shared(), other, runs),
+                    ref other => without_waiting($at.as_shared(), other, runs),
                 }
             }
 
@@ -74,16 +76,38 @@ fn drained(ended: Result<(), WaitError>) -> Drained {
     }
 }
 
-shared!(
-    Threads,
-    requeue_std,
-    requeue_std::Guard<'q, Key, Plain, AnyLimiter>,
-    |queue| queue.drain_timeout(Duration::ZERO)
-);
-shared!(
-    Tasks,
-    requeue_tokio,
-    requeue_tokio::Guard<Key, Plain, AnyLimiter>,
-    |queue| timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await.unwrap_or(Err(WaitError::TimedOut)),
-    await
-);
+macro_rules! threads {
+    ($name:ident, $storage:ty) => {
+        shared!(
+            $name,
+            $storage,
+            Threads,
+            requeue_std::WorkQueue<Key, WithSuspension, AnyLimiter, $storage>,
+            requeue_std::Guard<'q, Key, WithSuspension, AnyLimiter, $storage>,
+            |queue| queue.drain_timeout(Duration::ZERO)
+        );
+    };
+}
+
+macro_rules! tasks {
+    ($name:ident, $storage:ty) => {
+        shared!(
+            $name,
+            $storage,
+            Tasks,
+            requeue_tokio::WorkQueue<Key, WithSuspension, AnyLimiter, $storage>,
+            requeue_tokio::Guard<Key, WithSuspension, AnyLimiter, $storage>,
+            |queue| {
+                let drain = timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await;
+                drain.unwrap_or(Err(WaitError::TimedOut))
+            },
+            await
+        );
+    };
+}
+
+// Two of three keys fit into the others: what is refused is handed back.
+threads!(Threads, Growable);
+threads!(FullThreads, Fixed<2>);
+tasks!(Tasks, Growable);
+tasks!(FullTasks, Fixed<2>);

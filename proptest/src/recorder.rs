@@ -13,7 +13,7 @@ use crate::operation::{Answer, Operation};
 use crate::subject::{Abilities, Configuration, NewSubject, PolicySpec, Subject};
 
 /// Does what another subject does, and writes it down.
-pub(super) struct Recorder(Box<dyn Subject>);
+pub(crate) struct Recorder(Box<dyn Subject>);
 
 /// Forgets what was written down on this thread.
 pub(crate) fn begin() {
@@ -48,7 +48,7 @@ fn record<T>(call: String, work: impl FnOnce() -> T, show: impl FnOnce(&T) -> St
 }
 
 impl Recorder {
-    pub(super) fn new(new: NewSubject, setup: &Configuration) -> Self {
+    pub(crate) fn new(new: NewSubject, setup: &Configuration) -> Self {
         let Configuration {
             limiter,
             policy,
