@@ -212,6 +212,10 @@ macro_rules! queue_face {
         /// [`add`](Self::add) meanwhile does not end the delay.
         /// [`Duration::MAX`](core::time::Duration::MAX) means never.
         ///
+        /// Keys run in the order in which their delays end. If many delays end at once, keys that
+        /// you add meanwhile may run before the last of them:
+        /// [`Queue::limit_due_keys`](requeue_core::Queue::limit_due_keys) has the rule.
+        ///
         /// # Errors
         ///
         /// As [`add`](Self::add).

@@ -5,9 +5,9 @@ use std::time::Duration;
 use requeue_core::binding::{Drained, Sweep};
 use requeue_core::binding::{Getter, Next, Wake, Work};
 use requeue_core::limiter::{Exponential, NoLimit, default_item_based};
-use requeue_core::priority::Plain;
+use requeue_core::priority::{Levels, Plain};
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Added, Finished, Instant, Leftover, Queue, Rejected};
+use requeue_core::{Action, AddOptions, Added, Finished, Instant, Leftover, Queue, Rejected};
 
 type Keys = Queue<u16, Plain, Exponential, Fixed<64>>;
 
@@ -81,6 +81,25 @@ fn an_added_key_passes_the_keys_that_are_left_and_no_others() {
         assert_eq!(queue.at(DUE).add(key), Ok(Added::Ready));
     }
     assert_eq!(rest(&mut queue), [1, 10, 2, 11, 3, 4]);
+}
+
+#[test]
+fn a_key_of_a_higher_level_waits_for_its_place_in_the_backlog() {
+    let mut queue: Queue<u16, Levels<2>, NoLimit, Fixed<64>> = Queue::new(NoLimit);
+    queue.limit_due_keys(1);
+    for key in [1, 2, 3] {
+        queue.at(Instant::EPOCH).add_at(key, DUE).unwrap();
+    }
+    let urgent = AddOptions {
+        priority: Some(1),
+        after: Some(DUE - Instant::EPOCH),
+        ..AddOptions::new()
+    };
+    queue.at(Instant::EPOCH).add_with(9, urgent).unwrap();
+    let order: Vec<_> = std::iter::from_fn(|| queue.at(DUE).try_get())
+        .map(|work| work.key)
+        .collect();
+    assert_eq!(order, [1, 2, 3, 9]);
 }
 
 #[test]

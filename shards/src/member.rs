@@ -57,7 +57,7 @@ type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 /// # When a shard moves
 ///
 /// No key of it begins to run; the runs that are under way end; then it is released, and the next
-/// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_limit)
+/// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_timeout)
 /// learns of it from [`Ownership::lost`](crate::Ownership::lost), and the shard moves all the same.
 ///
 /// # Examples
@@ -149,7 +149,7 @@ where
         let table = Table::new(
             &config.member,
             config.count,
-            config.drain_limit,
+            config.drain_timeout,
             config.moves_max,
         );
         let metrics = MemberMetrics::new(&config.set);

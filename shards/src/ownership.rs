@@ -69,7 +69,7 @@ impl Ownership {
 
     /// Waits until the shard may belong to another replica: its membership has ended, or the shard
     /// was to move and the run took longer than the
-    /// [limit](crate::Builder::drain_limit). The run should end then; what it returns counts as
+    /// [limit](crate::Builder::drain_timeout). The run should end then; what it returns counts as
     /// ever.
     ///
     /// # Cancel safety

@@ -69,7 +69,7 @@ pub(crate) struct Config<E> {
     pub(crate) set: String,
     pub(crate) count: NonZeroU32,
     pub(crate) ttl: Duration,
-    pub(crate) drain_limit: Duration,
+    pub(crate) drain_timeout: Duration,
     pub(crate) moves_max: usize,
     pub(crate) relist_limit: Duration,
     pub(crate) member: String,
@@ -99,7 +99,7 @@ impl<E: Engine> Shards<E> {
             set: set.to_owned(),
             count: NonZeroU32::MIN.saturating_add(63),
             ttl: Duration::from_secs(5),
-            drain_limit: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
             moves_max: 16,
             relist_limit: Duration::from_secs(60),
             seed: fnv1a(member.as_bytes()),
@@ -411,11 +411,11 @@ impl<E: Engine> Builder<E> {
         self
     }
 
-    /// Sets how long the runs of a shard may take to end when the shard is to move: 30 seconds
-    /// unless it is set here. After that the shard moves all the same, and the runs learn of
-    /// it ([`Ownership::lost`](crate::Ownership::lost)). `Duration::MAX` means that it waits for them.
-    pub fn drain_limit(mut self, limit: Duration) -> Self {
-        self.config.drain_limit = limit.min(FAR);
+    /// Sets how long a shard waits for its runs before it moves: 30 seconds by default. After that
+    /// the shard moves anyway, and [`Ownership::lost`](crate::Ownership::lost) tells the runs.
+    /// [`Duration::MAX`] waits without a limit.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.config.drain_timeout = timeout.min(FAR);
         self
     }
 

@@ -131,7 +131,7 @@ fn floor(package: &str) -> Option<u8> {
 }
 
 /// The pages that say which test holds which promise.
-const PAGES: &str = "docs/verification.md docs/several-machines.md kube/README.md \
+const PAGES: &str = "docs/verification.md docs/stability.md docs/several-machines.md kube/README.md \
                      examples/mirror/README.md docs/book/*.md";
 
 /// What the paths on them begin with.

@@ -138,15 +138,21 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// is [`Storage::DUE_KEYS_MAX`]. O(1).
     ///
     /// This bounds the cost of an operation, however many deadlines have passed. If more keys are
-    /// due, they become ready in the order of their deadlines, so many with each operation, and
-    /// meanwhile a key that is added goes before those that are left. If an operation concerns a
-    /// due key, that key is among those that it makes ready, as the last of them at the latest.
-    /// Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
-    /// backlog: each operation looks at as many of them.
+    /// due, each operation makes this many ready, in the order of their deadlines. The others are
+    /// the backlog. They become ready with the operations that follow. So keys can be handed out in
+    /// another order than that of their deadlines:
     ///
-    /// An operation that works on several keys, such as `take_ready` or `retain`, may make so many
-    /// ready for each of them. While no key is ready or active, an operation also goes past each
-    /// key whose [suspension](crate::Session::suspend) has ended but which a hold delays.
+    /// - A key that you add meanwhile runs before the backlog.
+    /// - An operation that names a due key makes that key ready, before earlier keys of the backlog.
+    /// - A due key of a higher [level](crate::priority::Levels) is not ready while it is in the
+    ///   backlog. Ready keys of lower levels run before it.
+    ///
+    /// Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the backlog.
+    /// Each operation looks at this many of them, too.
+    ///
+    /// An operation that works on several keys, such as `take_ready` or `retain`, may make this many
+    /// ready for each of them. While no key is ready or active, an operation also skips each key
+    /// whose [suspension](crate::Session::suspend) has ended but which a hold delays.
     ///
     /// # Examples
     ///

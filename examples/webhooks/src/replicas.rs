@@ -71,7 +71,7 @@ impl<E: Engine> Replica<E> {
         let mut shards = Shards::builder(engine, SET)
             .count(count.get())
             .ttl(replicas.ttl)
-            .drain_limit(grace)
+            .drain_timeout(grace)
             .on_error(said_once());
         if let Some(name) = &replicas.name {
             shards = shards.member(name);

@@ -22,7 +22,7 @@ pub(crate) struct Table<K, N> {
     placed: Vec<String>,
     /// Whether each shard belongs here.
     places: Vec<bool>,
-    drain_limit: Duration,
+    drain_timeout: Duration,
     moves_max: usize,
     /// Whether everything is to be released.
     pub(crate) is_leaving: bool,
@@ -78,7 +78,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
     pub(crate) fn new(
         member: &str,
         count: NonZeroU32,
-        drain_limit: Duration,
+        drain_timeout: Duration,
         moves_max: usize,
     ) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
             slots: (0..count.get()).map(|_| Slot::new()).collect(),
             placed: Vec::new(),
             places: Vec::new(),
-            drain_limit,
+            drain_timeout,
             moves_max,
             is_leaving: false,
             counters: Counters::default(),
@@ -126,7 +126,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
                 is_known: view.is_complete,
                 owner: view.owners.get(&shard),
                 now,
-                limit: now + self.drain_limit,
+                limit: now + self.drain_timeout,
             };
             let was_moving = slot.is_moving();
             steps.extend(slot.plan(&facts, &mut self.counters));

@@ -215,7 +215,7 @@ async fn limits_may_be_without_end() {
     let (engine, log) = (Switch::default(), Log::default());
     let endless = builder(&engine, "first")
         .ttl(Duration::MAX)
-        .drain_limit(Duration::MAX)
+        .drain_timeout(Duration::MAX)
         .relist_limit(Duration::MAX);
     let first = start(endless, "first", &log, &["a"], SECOND).await;
     sleep(500 * MS).await;

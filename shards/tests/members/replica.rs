@@ -39,7 +39,7 @@ pub(crate) struct Replica {
 
 pub(crate) fn builder(engine: &Switch, name: &str) -> Builder<Switch> {
     let builder = Shards::builder(engine.clone(), SET).count(16).ttl(TTL);
-    builder.member(name).drain_limit(Duration::from_secs(20))
+    builder.member(name).drain_timeout(Duration::from_secs(20))
 }
 
 /// A queue whose failures are retried after a second.

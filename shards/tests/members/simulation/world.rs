@@ -70,7 +70,7 @@ impl World {
         )
         .count(COUNT)
         .ttl(TTL)
-        .drain_limit(if no_drain {
+        .drain_timeout(if no_drain {
             Duration::ZERO
         } else {
             Duration::from_secs(3)

@@ -83,7 +83,7 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
         .member(&call.name)
         .marks(true);
     if call.plant == Plant::NoDrain {
-        builder = builder.drain_limit(Duration::ZERO);
+        builder = builder.drain_timeout(Duration::ZERO);
     }
     let queue = WorkQueue::builder().levels::<2>().build();
     let lists = Arc::clone(&store);
