@@ -138,14 +138,12 @@ impl Script {
     #[track_caller]
     fn add(&mut self, key: Key, expected: Added) {
         assert_eq!(self.subject.add(key), Ok(expected), "add {key}");
-        self.subject.assert_valid();
     }
 
     #[track_caller]
     fn add_after(&mut self, key: Key, millis: u64, expected: Added) {
         let added = self.subject.add_after(key, ms(millis));
         assert_eq!(added, Ok(expected), "add_after {key}, {millis} ms");
-        self.subject.assert_valid();
     }
 
     /// A failure of a key, and the milliseconds that it has to wait.
@@ -154,14 +152,12 @@ impl Script {
         let retried = self.subject.add_rate_limited(key);
         let delay = retried.map(|retried| retried.delay);
         assert_eq!(delay, Ok(ms(expected)), "add_rate_limited {key}");
-        self.subject.assert_valid();
     }
 
     /// Takes the next key, which is `expected`.
     #[track_caller]
     fn get(&mut self, expected: Key) -> Ticket {
         let handed = self.subject.try_get();
-        self.subject.assert_valid();
         match handed {
             Some(Handed { key, ticket, .. }) if key == expected => ticket,
             other => unexpected(format!("key {expected}"), &other),
@@ -176,7 +172,6 @@ impl Script {
             Next::Wait { .. } => self.subject.leave(getter),
             other => unexpected(String::from("a wait"), &other),
         }
-        self.subject.assert_valid();
     }
 
     /// A worker is sent home.
@@ -186,20 +181,17 @@ impl Script {
         if !matches!(next, Next::Closed) {
             unexpected(String::from("closed"), &next)
         }
-        self.subject.assert_valid();
     }
 
     #[track_caller]
     fn done(&mut self, key: Key) {
         let finished = self.subject.release_key(key);
         assert_ne!(finished, Finished::Stale, "done {key}");
-        self.subject.assert_valid();
     }
 
     #[track_caller]
     fn len(&mut self, expected: usize) {
         assert_eq!(self.subject.len(), expected, "len");
-        self.subject.assert_valid();
     }
 
     #[track_caller]
@@ -207,12 +199,31 @@ impl Script {
         assert_eq!(self.subject.failures(key), expected, "failures {key}");
     }
 
-    /// Ends a run with success, after which nothing is left to do for its key.
+    /// The whole run of the next key.
     #[track_caller]
-    fn succeed(&mut self, ticket: Ticket) {
-        let finished = self.subject.finish(ticket, Action::Success);
-        assert_eq!(finished, Finished::Idle);
-        self.subject.assert_valid();
+    fn run(&mut self, key: Key) {
+        self.get(key);
+        self.done(key);
+    }
+
+    #[track_caller]
+    fn finish(&mut self, ticket: Ticket, action: Action, expected: Finished) {
+        assert_eq!(self.subject.finish(ticket, action), expected, "{action:?}");
+    }
+
+    /// The run of the next key succeeds, after which nothing is left to do for it.
+    #[track_caller]
+    fn succeed(&mut self, key: Key) {
+        let ticket = self.get(key);
+        self.finish(ticket, Action::Success, Finished::Idle);
+    }
+
+    /// So much time passes, and until the last moment of it there is nothing to get.
+    #[track_caller]
+    fn not_before(&mut self, millis: u64) {
+        self.advance(millis - 1);
+        self.nothing_to_get();
+        self.advance(1);
     }
 
     fn advance(&mut self, millis: u64) {
@@ -227,7 +238,6 @@ impl Script {
     #[track_caller]
     fn refused(&mut self, key: Key, expected: Rejected<Key>) {
         assert_eq!(self.subject.add(key), Err(expected), "add {key}");
-        self.subject.assert_valid();
     }
 }
 

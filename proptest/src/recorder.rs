@@ -12,7 +12,7 @@ use crate::histories::write_timeline;
 use crate::operation::{Answer, Operation};
 use crate::subject::{Abilities, Configuration, NewSubject, PolicySpec, Subject};
 
-/// Does what another subject does, and writes it down.
+/// Does what another subject does, checks its invariants, and writes it down.
 pub(crate) struct Recorder(Box<dyn Subject>);
 
 /// Forgets what was written down on this thread.
@@ -102,7 +102,15 @@ impl Subject for Recorder {
             }
             answer => answer.to_string(),
         };
-        record(what, || self.0.apply(operation), show)
+        let apply = || {
+            let answer = self.0.apply(operation);
+            // A case looks itself at what a panic has left.
+            if *operation != Operation::PanicUnderLock {
+                self.0.assert_valid();
+            }
+            answer
+        };
+        record(what, apply, show)
     }
 
     fn abilities(&self) -> Abilities {

@@ -33,6 +33,20 @@ pub(super) fn advance(millis: u64) -> Operation {
     Operation::Advance(Duration::from_millis(millis))
 }
 
-pub(super) fn shut_down() -> Operation {
+/// A key is handed out that no call waits for.
+pub(super) fn take() -> Operation {
+    Operation::TryGet
+}
+
+pub(super) fn done(key: Key) -> Operation {
+    Operation::DoneKey(key)
+}
+
+pub(super) fn close() -> Operation {
     Operation::ShutDown
+}
+
+/// Everything runs that can.
+pub(super) fn settle() -> Operation {
+    Operation::Settle
 }

@@ -66,16 +66,13 @@ pub(crate) fn a_lowered_limit_keeps_what_is_held(script: &mut Script) {
     script.refused(4, Rejected::Full(4));
     script.add(1, Added::Dirty);
     script.done(1);
-    script.get(2);
-    script.done(2);
+    script.run(2);
     script.refused(4, Rejected::Full(4));
-    script.get(1);
-    script.done(1);
+    script.run(1);
     // There is as much room as the delayed key takes.
     script.refused(4, Rejected::Full(4));
     script.advance(10);
-    script.get(3);
-    script.done(3);
+    script.run(3);
     script.add(4, Added::Ready);
     script.refused(5, Rejected::Full(5));
 }

@@ -10,7 +10,7 @@ use requeue_core::{Added, Finished, Rejected};
 
 use super::{Script, unexpected};
 use crate::recorder::Recorder;
-use crate::subject::{Handed, Key, Operate, Subject, Ticket};
+use crate::subject::{Handed, Key, Operate, Ticket};
 
 const FOO: Key = 1;
 const BAR: Key = 2;
@@ -82,7 +82,6 @@ impl Workers {
                 self.on[index] = Some((key, ticket, millis + millis_per_key));
             }
         }
-        script.subject.assert_valid();
         script.advance(1);
         self.millis += 1;
         self.on.iter().any(Option::is_some)
@@ -137,8 +136,7 @@ pub(crate) fn reinsert(script: &mut Script) {
     script.get(FOO);
     script.add(FOO, Added::Dirty);
     script.done(FOO);
-    script.get(FOO);
-    script.done(FOO);
+    script.run(FOO);
     script.len(0);
 }
 
@@ -148,8 +146,7 @@ pub(crate) fn reinsert(script: &mut Script) {
 pub(crate) fn collapse(script: &mut Script) {
     script.add(BAR, Added::Ready);
     script.add(BAR, Added::Coalesced);
-    script.get(BAR);
-    script.done(BAR);
+    script.run(BAR);
     script.len(0);
 }
 
@@ -224,8 +221,7 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item(script: 
     let drain = script.subject.begin_drain();
     script.drained(&drain, Drained::Pending);
     script.done(FOO);
-    script.get(FOO);
-    script.done(FOO);
+    script.run(FOO);
     script.closed();
     script.drained(&drain, Drained::Complete);
 }
@@ -235,8 +231,7 @@ pub(crate) fn queue_drainage_using_shut_down_with_drain_with_dirty_item(script: 
 /// Source: client-go queue_test.go, TestGarbageCollection
 pub(crate) fn garbage_collection(script: &mut Script) {
     script.add(FOO, Added::Ready);
-    script.get(FOO);
-    script.done(FOO);
+    script.run(FOO);
     assert_eq!(script.subject.state(FOO), None);
     assert_eq!(script.subject.stats().total, 0);
 }
@@ -249,8 +244,7 @@ pub(crate) fn simple_queue(script: &mut Script) {
     script.len(0);
     script.advance(60);
     script.len(1);
-    script.get(FOO);
-    script.done(FOO);
+    script.run(FOO);
     script.advance(10_000);
     script.len(0);
 }
@@ -263,8 +257,7 @@ pub(crate) fn deduping(script: &mut Script) {
     script.add_after(FOO, 70, Added::Coalesced);
     script.len(0);
     script.advance(60);
-    script.get(FOO);
-    script.done(FOO);
+    script.run(FOO);
     script.advance(20);
     script.len(0);
 
@@ -272,8 +265,7 @@ pub(crate) fn deduping(script: &mut Script) {
     script.add_after(FOO, 30, Added::Sooner);
     script.len(0);
     script.advance(40);
-    script.get(FOO);
-    script.done(FOO);
+    script.run(FOO);
     script.advance(20);
     script.len(0);
 }

@@ -1,14 +1,13 @@
 use requeue_core::{AddOptions, Added, Finished, Merge, Rejected};
 
 use super::{Script, ms};
-use crate::subject::{Operate, Subject};
+use crate::subject::Operate;
 
 /// An add that waits for 100 ms without another, but no longer than 250 ms.
 #[track_caller]
 fn event(script: &mut Script, expected: Added) {
     let added = script.subject.add_debounced(1, ms(100), ms(250));
     assert_eq!(added, Ok(expected));
-    script.subject.assert_valid();
 }
 
 /// A debounced key runs once, when no debounced add has come for a while.
@@ -21,17 +20,12 @@ pub(crate) fn each_add_of_a_burst_moves_its_deadline(script: &mut Script) {
         script.advance(50);
         event(script, Added::Later);
     }
-    script.advance(99);
-    script.nothing_to_get();
-    script.advance(1);
+    script.not_before(100);
     let ticket = script.get(1);
     event(script, Added::Delayed);
     assert_eq!(script.subject.release(ticket), Finished::Idle);
-    script.advance(99);
-    script.nothing_to_get();
-    script.advance(1);
-    script.get(1);
-    script.done(1);
+    script.not_before(100);
+    script.run(1);
     script.nothing_to_get();
 }
 
@@ -46,12 +40,9 @@ pub(crate) fn a_burst_ends_at_its_maximum(script: &mut Script) {
             script.advance(80);
             event(script, later);
         }
-        script.advance(9);
-        script.nothing_to_get();
-        script.advance(1);
+        script.not_before(10);
         event(script, Added::Coalesced);
-        script.get(1);
-        script.done(1);
+        script.run(1);
     }
 }
 
@@ -63,8 +54,7 @@ pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
     script.add_after(1, 60, Added::Delayed);
     event(script, Added::Coalesced);
     script.advance(60);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.add_after(1, 300, Added::Delayed);
     event(script, Added::Sooner);
     script.advance(50);
@@ -72,8 +62,7 @@ pub(crate) fn a_burst_moves_no_deadline_but_its_own(script: &mut Script) {
     script.add_after(1, 10, Added::Sooner);
     event(script, Added::Coalesced);
     script.advance(10);
-    script.get(1);
-    script.done(1);
+    script.run(1);
 }
 
 /// A burst no longer moves its deadline once another call asks for the same time.
@@ -87,8 +76,7 @@ pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Scr
     script.advance(10);
     event(script, Added::Coalesced);
     script.advance(40);
-    script.get(1);
-    script.done(1);
+    script.run(1);
 
     // A deadline that was cancelled, and is set again.
     event(script, Added::Delayed);
@@ -97,8 +85,7 @@ pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Scr
     script.advance(50);
     event(script, Added::Coalesced);
     script.advance(50);
-    script.get(1);
-    script.done(1);
+    script.run(1);
 
     // Deadlines that are moved, or asked for, by another rule.
     event(script, Added::Delayed);
@@ -107,16 +94,14 @@ pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Scr
     script.advance(50);
     event(script, Added::Coalesced);
     script.advance(50);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     for rule in [Merge::Replace, Merge::Latest, Merge::Once] {
         event(script, Added::Delayed);
         script.advance(50);
         merge(script, rule, 50, Added::Coalesced);
         event(script, Added::Coalesced);
         script.advance(50);
-        script.get(1);
-        script.done(1);
+        script.run(1);
     }
 
     // Others that do not set this deadline leave the series as it is.
@@ -126,11 +111,8 @@ pub(crate) fn a_burst_leaves_a_deadline_that_others_ask_for_too(script: &mut Scr
     merge(script, Merge::Keep, 50, Added::Coalesced);
     merge(script, Merge::Latest, 40, Added::Coalesced);
     event(script, Added::Later);
-    script.advance(99);
-    script.nothing_to_get();
-    script.advance(1);
-    script.get(1);
-    script.done(1);
+    script.not_before(100);
+    script.run(1);
 }
 
 #[track_caller]
@@ -142,7 +124,6 @@ fn merge(script: &mut Script, merge: Merge, millis: u64, expected: Added) {
     };
     let scheduled = script.subject.add_with(1, options);
     assert_eq!(scheduled.map(|scheduled| scheduled.added), Ok(expected));
-    script.subject.assert_valid();
 }
 
 /// A burst ends when its key is cancelled, and leaves nothing behind.
@@ -162,8 +143,7 @@ pub(crate) fn a_burst_that_is_taken_back_is_over(script: &mut Script) {
     script.advance(60);
     script.nothing_to_get();
     script.advance(10);
-    script.get(1);
-    script.done(1);
+    script.run(1);
 }
 
 /// A debounced add without a quiet time is an add, and ends the burst.
@@ -175,14 +155,12 @@ pub(crate) fn an_add_that_need_not_wait_ends_its_burst(script: &mut Script) {
     let added = script.subject.add_debounced(1, ms(0), ms(250));
     assert_eq!(added, Ok(Added::Ready));
     event(script, Added::Coalesced);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.advance(250);
     script.nothing_to_get();
     let added = script.subject.add_debounced(1, ms(100), ms(0));
     assert_eq!(added, Ok(Added::Ready));
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.subject.shut_down();
     let added = script.subject.add_debounced(1, ms(100), ms(250));
     assert_eq!(added, Err(Rejected::Closed(1)));

@@ -22,12 +22,10 @@ pub(crate) fn many_adds_make_one_run(script: &mut Script) {
 pub(crate) fn a_delayed_key_that_is_added_runs_now_and_once_more_later(script: &mut Script) {
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.nothing_to_get();
     script.advance(10);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.nothing_to_get();
 }
 
@@ -38,7 +36,6 @@ pub(crate) fn a_delay_that_ends_while_its_key_is_ready_makes_no_second_run(scrip
     script.add_after(1, 10, Added::Delayed);
     script.add(1, Added::Ready);
     script.advance(10);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.nothing_to_get();
 }

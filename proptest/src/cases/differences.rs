@@ -17,11 +17,9 @@ pub(crate) fn drain_waits_for_ready_keys(script: &mut Script) {
     script.add(2, Added::Ready);
     let drain = script.subject.begin_drain();
     script.drained(&drain, Drained::Pending);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.drained(&drain, Drained::Pending);
-    script.get(2);
-    script.done(2);
+    script.run(2);
     script.drained(&drain, Drained::Complete);
 }
 
@@ -35,8 +33,7 @@ pub(crate) fn drain_waits_for_dirty_keys(script: &mut Script) {
     let drain = script.subject.begin_drain();
     script.done(1);
     script.drained(&drain, Drained::Pending);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.drained(&drain, Drained::Complete);
 }
 
@@ -99,8 +96,7 @@ pub(crate) fn done_of_inactive_key_is_an_error(script: &mut Script) {
     script.add_after(2, 10, Added::Delayed);
     assert_eq!(script.subject.release_key(2), Finished::Stale, "delayed");
     script.add(1, Added::Ready);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     assert_eq!(
         script.subject.release_key(1),
         Finished::Stale,
@@ -188,8 +184,7 @@ pub(crate) fn delayed_keys_are_handed_back_after_shutdown(script: &mut Script) {
     assert_eq!(script.subject.take_delayed(), left(1, ms(20), 0));
     assert_eq!(script.subject.take_delayed(), left(3, Duration::MAX, 0));
     assert_eq!(script.subject.take_delayed(), None);
-    script.get(3);
-    script.done(3);
+    script.run(3);
     script.closed();
 }
 
@@ -219,14 +214,12 @@ pub(crate) fn a_retry_after_shutdown_is_kept_among_the_delayed(script: &mut Scri
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     let drain = script.subject.begin_drain();
-    let finished = script.subject.finish(ticket, Action::Retry);
-    assert_eq!(finished, Finished::Leftover(ms(1)));
+    script.finish(ticket, Action::Retry, Finished::Leftover(ms(1)));
     script.drained(&drain, Drained::Complete);
     script.advance(5);
     script.closed();
     let left = left_over(1, ms(0), 1, 0);
     assert_eq!(script.subject.take_delayed(), Some(left));
-    script.subject.assert_valid();
 }
 
 /// Delays saturate; client-go's overflow into the past.
@@ -290,8 +283,7 @@ pub(crate) fn a_full_queue_hands_the_key_back(script: &mut Script) {
     assert_eq!((many.rejected, many.coalesced), (1, 1));
     assert_eq!(rejected, [Rejected::Full(new)]);
     script.failures(new, 0);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.add(new, Added::Ready);
 }
 
@@ -306,9 +298,7 @@ pub(crate) fn a_key_that_is_held_is_never_refused(script: &mut Script) {
     let ticket = script.get(1);
     script.add(1, Added::Dirty);
     script.fail(1, 1);
-    let finished = script.subject.finish(ticket, Action::Retry);
-    assert_eq!(finished, Finished::Ready);
-    script.subject.assert_valid();
+    script.finish(ticket, Action::Retry, Finished::Ready);
 }
 
 /// Where room is short the oldest mere record of failures goes.
@@ -354,8 +344,7 @@ pub(crate) fn failure_records_can_be_limited(script: &mut Script) {
         let retried = script.subject.add_rate_limited(key);
         assert!(retried.is_ok(), "{retried:?}");
         script.advance(1);
-        script.get(key);
-        script.done(key);
+        script.run(key);
     }
     script.failures(1, 0);
     script.failures(2, 1);

@@ -29,8 +29,7 @@ pub(crate) fn a_key_added_while_active_comes_back_once(script: &mut Script) {
     script.add(2, Added::Ready);
     script.done(1);
     script.get(2);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.nothing_to_get();
 }
 
@@ -44,7 +43,6 @@ pub(crate) fn a_delay_that_ends_while_its_key_is_active_makes_one_more_run(scrip
     script.advance(10);
     script.nothing_to_get();
     script.done(1);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.nothing_to_get();
 }

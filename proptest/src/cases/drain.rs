@@ -21,8 +21,7 @@ pub(crate) fn delayed_keys_are_not_waited_for(script: &mut Script) {
     script.add(1, Added::Ready);
     let drain = script.subject.begin_drain();
     script.drained(&drain, Drained::Pending);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.drained(&drain, Drained::Complete);
     assert_eq!(script.subject.stats().delayed, 1);
 }

@@ -12,11 +12,8 @@ pub(crate) fn the_earlier_deadline_counts(script: &mut Script) {
     script.add_after(1, 30, Added::Coalesced);
     let sooner = script.subject.add_at(1, Instant::EPOCH + ms(10));
     assert_eq!(sooner, Ok(Added::Sooner), "add_at 1, 10 ms");
-    script.advance(9);
-    script.nothing_to_get();
-    script.advance(1);
-    script.get(1);
-    script.done(1);
+    script.not_before(10);
+    script.run(1);
     script.advance(40);
     script.nothing_to_get();
 }
@@ -29,8 +26,7 @@ pub(crate) fn a_failure_does_not_put_an_earlier_deadline_off(script: &mut Script
     script.fail(1, 2);
     script.fail(1, 4);
     script.advance(1);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.advance(4);
     script.nothing_to_get();
     script.failures(1, 3);

@@ -23,8 +23,7 @@ pub(crate) fn keys_come_out_in_the_order_in_which_they_became_ready(script: &mut
 pub(crate) fn a_key_that_was_worked_on_goes_to_the_end(script: &mut Script) {
     script.add(1, Added::Ready);
     script.add(2, Added::Ready);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.add(1, Added::Ready);
     script.get(2);
     script.get(1);

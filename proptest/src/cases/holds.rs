@@ -28,17 +28,13 @@ pub(crate) fn a_key_that_failed_runs_as_often_as_its_backoff_says(script: &mut S
     for delay in [10, 20, 40] {
         let ticket = script.get(1);
         script.add(1, Added::Dirty);
-        let finished = script.subject.finish(ticket, Action::Retry);
-        assert_eq!(finished, Finished::Delayed(ms(delay)));
+        script.finish(ticket, Action::Retry, Finished::Delayed(ms(delay)));
         script.add(1, Added::Coalesced);
         script.add_after(1, 1, Added::Coalesced);
-        script.advance(delay - 1);
-        script.nothing_to_get();
-        script.advance(1);
+        script.not_before(delay);
     }
     let ticket = script.get(1);
-    let finished = script.subject.finish(ticket, Action::Success);
-    assert_eq!(finished, Finished::Idle);
+    script.finish(ticket, Action::Success, Finished::Idle);
     script.add(1, Added::Ready);
 }
 
@@ -80,23 +76,17 @@ pub(crate) fn an_add_without_a_delay_is_one_for_a_held_key_that_runs(script: &mu
         script.fail(1, 10);
         assert!(script.subject.cancel_delay(1).is_some());
         assert_eq!(add(script), Some(Added::Dirty));
-        script.subject.assert_valid();
         assert_eq!(add(script), Some(Added::Coalesced));
         // Success forgets the hold.
-        let finished = script.subject.finish(ticket, Action::Success);
-        assert_eq!(finished, Finished::Ready);
+        script.finish(ticket, Action::Success, Finished::Ready);
 
         let ticket = script.get(1);
         script.fail(1, 10);
         assert!(script.subject.cancel_delay(1).is_some());
         assert_eq!(add(script), Some(Added::Dirty));
-        let finished = script.subject.finish(ticket, Action::Release);
-        assert_eq!(finished, Finished::Delayed(ms(10)));
-        script.advance(9);
-        script.nothing_to_get();
-        script.advance(1);
-        let ticket = script.get(1);
-        script.succeed(ticket);
+        script.finish(ticket, Action::Release, Finished::Delayed(ms(10)));
+        script.not_before(10);
+        script.succeed(1);
     }
 }
 
@@ -114,10 +104,8 @@ pub(crate) fn an_add_now_takes_the_place_of_the_deadline_of_a_held_key_that_runs
         script.fail(1, 10);
         assert_eq!(add_with(script, None, merge), Some(Added::Dirty));
         assert_eq!(script.subject.stats().delayed, 0);
-        let finished = script.subject.finish(ticket, Action::Success);
-        assert_eq!(finished, Finished::Ready);
-        let ticket = script.get(1);
-        script.succeed(ticket);
+        script.finish(ticket, Action::Success, Finished::Ready);
+        script.succeed(1);
     }
 }
 
@@ -138,12 +126,8 @@ pub(crate) fn a_hold_counts_when_the_run_has_ended(script: &mut Script) {
             false => (Action::Release, 10),
         };
         assert_ne!(script.subject.finish(ticket, action), Finished::Stale);
-        script.subject.assert_valid();
-        script.advance(waits - 1);
-        script.nothing_to_get();
-        script.advance(1);
-        let ticket = script.get(1);
-        script.succeed(ticket);
+        script.not_before(waits);
+        script.succeed(1);
     }
 }
 
@@ -157,8 +141,7 @@ pub(crate) fn a_held_key_that_runs_is_expedited_at_once(script: &mut Script) {
     let ticket = script.get(1);
     script.fail(1, 10);
     assert!(script.subject.expedite(1));
-    let finished = script.subject.finish(ticket, Action::Success);
-    assert_eq!(finished, Finished::Ready);
+    script.finish(ticket, Action::Success, Finished::Ready);
 }
 
 /// A rate-limited add says whether its hold moved a deadline or a ready key.
@@ -187,18 +170,13 @@ pub(crate) fn a_key_cools_down_after_each_run(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     script.add(1, Added::Dirty);
-    let finished = script.subject.finish(ticket, Action::Success);
-    assert_eq!(finished, Finished::Delayed(ms(5)));
+    script.finish(ticket, Action::Success, Finished::Delayed(ms(5)));
     script.add(1, Added::Coalesced);
     script.advance(5);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.add(1, Added::Delayed);
-    script.advance(4);
-    script.nothing_to_get();
-    script.advance(1);
-    script.get(1);
-    script.done(1);
+    script.not_before(5);
+    script.run(1);
     script.advance(5);
     script.add(1, Added::Ready);
 }
@@ -213,19 +191,20 @@ pub(crate) fn a_dirty_key_is_reported_to_run_when_it_has_cooled_down(script: &mu
         script.add(1, Added::Ready);
         let ticket = script.get(1);
         script.add(1, Added::Dirty);
-        let finished = script.subject.finish(ticket, action);
-        assert_eq!(finished, Finished::Delayed(ms(5)));
+        script.finish(ticket, action, Finished::Delayed(ms(5)));
         script.advance(5);
-        let ticket = script.get(1);
-        script.succeed(ticket);
+        script.succeed(1);
     }
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     script.add(1, Added::Dirty);
     script.subject.shut_down();
-    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(8)));
-    assert_eq!(finished, Finished::Leftover(ms(5)));
+    script.finish(
+        ticket,
+        Action::RequeueAfter(ms(8)),
+        Finished::Leftover(ms(5)),
+    );
     let left = script.subject.take_delayed().map(|left| left.left);
     assert_eq!(left, Some(ms(5)));
 }
@@ -238,15 +217,17 @@ pub(crate) fn a_deadline_in_a_hold_comes_at_its_end(script: &mut Script) {
     script.renew(&holding(5, false));
     script.add(1, Added::Ready);
     script.add_after(1, 3, Added::Delayed);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.advance(3);
     script.nothing_to_get();
     script.add_after(1, 1, Added::Coalesced);
     script.advance(2);
     let ticket = script.get(1);
-    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(2)));
-    assert_eq!(finished, Finished::Delayed(ms(5)));
+    script.finish(
+        ticket,
+        Action::RequeueAfter(ms(2)),
+        Finished::Delayed(ms(5)),
+    );
     script.add_after(1, 9, Added::Coalesced);
     script.advance(5);
     let ticket = script.get(1);
@@ -283,8 +264,7 @@ pub(crate) fn a_hold_ends_early_only_if_it_is_forgotten(script: &mut Script) {
     script.add(1, Added::Delayed);
     assert_eq!(script.subject.forget(1), 1);
     script.add(1, Added::Ready);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     assert_eq!(script.subject.forget(1), 0);
     script.add(1, Added::Ready);
 }
@@ -299,8 +279,7 @@ pub(crate) fn a_held_key_is_a_leftover(script: &mut Script) {
     let ticket = script.get(1);
     script.add(1, Added::Dirty);
     let drain = script.subject.begin_drain();
-    let finished = script.subject.finish(ticket, Action::Retry);
-    assert_eq!(finished, Finished::Leftover(ms(10)));
+    script.finish(ticket, Action::Retry, Finished::Leftover(ms(10)));
     script.drained(&drain, Drained::Complete);
     script.closed();
     script.advance(4);
@@ -317,15 +296,13 @@ pub(crate) fn holds_that_are_over_take_no_room(script: &mut Script) {
     script.renew(&holding(2, false));
     for key in 1..=3 {
         script.add(key, Added::Ready);
-        script.get(key);
-        script.done(key);
+        script.run(key);
     }
     assert_eq!(script.subject.stats().total, 3);
     script.advance(2);
     for _ in 0..2 {
         script.add(4, Added::Ready);
-        script.get(4);
-        script.done(4);
+        script.run(4);
         script.advance(2);
     }
     assert_eq!(script.subject.stats().total, 1);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use requeue_core::Action;
 
-use super::calls::{add, advance, get};
+use super::calls::{add, advance, get, settle, take};
 use crate::histories::{CallScript, Operation, Run};
 use crate::limiter::FloatBits;
 use crate::subject::{Cap, GroupOrder, Rate};
@@ -23,13 +23,13 @@ pub(crate) fn the_end_of_a_run_wakes_a_getter_of_its_group() -> CallScript {
     CallScript::new([
         at_most_one(),
         add(3),
-        Operation::TryGet,
+        take(),
         add(6),
         get(),
         get(),
-        Operation::Settle,
+        settle(),
         Operation::Complete(Run::Pick(0), Action::Success),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -50,12 +50,12 @@ pub(crate) fn a_sleeping_getter_is_the_timer_of_a_rate() -> CallScript {
         Operation::Order(GroupOrder::LimitAll(cap)),
         add(3),
         add(6),
-        Operation::TryGet,
+        take(),
         get(),
         get(),
-        Operation::Settle,
+        settle(),
         advance(10),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -67,9 +67,9 @@ pub(crate) fn a_group_that_is_unpaused_wakes_a_getter() -> CallScript {
         Operation::Order(GroupOrder::Pause(0)),
         get(),
         add(3),
-        Operation::Settle,
+        settle(),
         Operation::Advance(Duration::from_millis(1)),
         Operation::Order(GroupOrder::Unpause(0)),
-        Operation::Settle,
+        settle(),
     ])
 }

@@ -2,7 +2,7 @@ use requeue_core::{Action, Added, Finished};
 
 use super::{Script, ms};
 use crate::limiter::LimiterSpec;
-use crate::subject::{Configuration, Operate};
+use crate::subject::Configuration;
 
 const MS: u64 = 1_000_000;
 
@@ -63,12 +63,10 @@ pub(crate) fn a_run_that_failed_is_charged(script: &mut Script) {
     for (failures, delay) in [(1, 1), (2, 2), (3, 4)] {
         script.add(1, Added::Ready);
         let ticket = script.get(1);
-        let finished = script.subject.finish(ticket, Action::Retry);
-        assert_eq!(finished, Finished::Delayed(ms(delay)));
+        script.finish(ticket, Action::Retry, Finished::Delayed(ms(delay)));
         script.failures(1, failures);
         script.advance(delay);
-        script.get(1);
-        script.done(1);
+        script.run(1);
     }
 }
 
@@ -79,11 +77,8 @@ pub(crate) fn a_run_that_is_put_off_is_not_charged(script: &mut Script) {
     script.fail(1, 1);
     script.advance(1);
     let ticket = script.get(1);
-    let finished = script.subject.finish(ticket, Action::Snooze(ms(7)));
-    assert_eq!(finished, Finished::Delayed(ms(7)));
+    script.finish(ticket, Action::Snooze(ms(7)), Finished::Delayed(ms(7)));
     script.failures(1, 1);
-    script.advance(6);
-    script.nothing_to_get();
-    script.advance(1);
+    script.not_before(7);
     script.get(1);
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use requeue_core::{AddOptions, Added, Instant, Merge};
 
 use super::{Script, ms};
-use crate::subject::{Key, Operate, Subject};
+use crate::subject::{Key, Operate};
 
 /// An add after so many milliseconds, or now.
 #[track_caller]
@@ -16,7 +16,6 @@ fn add(script: &mut Script, key: Key, merge: Merge, millis: Option<u64>, expecte
     let scheduled = script.subject.add_with(key, options);
     let added = scheduled.map(|scheduled| scheduled.added);
     assert_eq!(added, Ok(expected), "{merge:?} {key}, {millis:?} ms");
-    script.subject.assert_valid();
 }
 
 /// The key waits until so many milliseconds after the epoch.
@@ -37,8 +36,7 @@ pub(crate) fn a_key_that_runs_once_runs_at_the_earlier_time(script: &mut Script)
     add(script, 1, Merge::Once, None, Added::Ready);
     add(script, 1, Merge::Once, Some(5), Added::Coalesced);
     due(script, 1, None);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.advance(40);
     script.nothing_to_get();
 }
@@ -57,8 +55,7 @@ pub(crate) fn the_later_deadline_counts(script: &mut Script) {
     script.advance(20);
     script.nothing_to_get();
     script.advance(10);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     add(script, 1, Merge::Latest, None, Added::Ready);
     script.get(1);
 }
@@ -75,8 +72,7 @@ pub(crate) fn the_new_deadline_counts(script: &mut Script) {
     for millis in [None, Some(0)] {
         add(script, 1, Merge::Replace, millis, Added::Ready);
         due(script, 1, None);
-        script.get(1);
-        script.done(1);
+        script.run(1);
         add(script, 1, Merge::Replace, Some(10), Added::Delayed);
     }
     let never = AddOptions {

@@ -36,8 +36,11 @@ pub(crate) fn runs_end_while_the_queue_is_paused(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     script.subject.pause();
-    let finished = script.subject.finish(ticket, Action::RequeueAfter(ms(5)));
-    assert_eq!(finished, Finished::Delayed(ms(5)));
+    script.finish(
+        ticket,
+        Action::RequeueAfter(ms(5)),
+        Finished::Delayed(ms(5)),
+    );
     script.advance(5);
     script.nothing_to_get();
     script.subject.unpause();
@@ -61,8 +64,7 @@ pub(crate) fn shutdown_ends_a_pause(script: &mut Script) {
     script.subject.pause();
     assert!(!script.subject.is_paused());
     script.drained(&drain, Drained::Pending);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.drained(&drain, Drained::Complete);
     script.closed();
 }

@@ -1,4 +1,4 @@
-use super::calls::{add, add_after, advance, get, start};
+use super::calls::{add, add_after, advance, get, settle, start};
 use crate::histories::{CallScript, Operation};
 use crate::subject::Call;
 
@@ -8,12 +8,12 @@ use crate::subject::Call;
 pub(crate) fn getters_wait_until_the_queue_is_unpaused() -> CallScript {
     CallScript::new([
         get(),
-        Operation::Settle,
+        settle(),
         Operation::Pause,
         add(1),
-        Operation::Settle,
+        settle(),
         Operation::Unpause,
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -25,11 +25,11 @@ pub(crate) fn a_deadline_that_passes_in_a_pause_is_noticed_after_it() -> CallScr
         Operation::Pause,
         get(),
         add_after(1, 10),
-        Operation::Settle,
+        settle(),
         advance(10),
-        Operation::Settle,
+        settle(),
         Operation::Unpause,
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -41,11 +41,11 @@ pub(crate) fn a_call_with_a_time_limit_gives_up_in_a_pause() -> CallScript {
         add(1),
         Operation::Pause,
         start(Call::GetTimeout(super::ms(10))),
-        Operation::Settle,
+        settle(),
         advance(10),
-        Operation::Settle,
+        settle(),
         Operation::Unpause,
         get(),
-        Operation::Settle,
+        settle(),
     ])
 }

@@ -18,9 +18,7 @@ pub(crate) fn pauses_double_while_nothing_changes(script: &mut Script) {
     script.add(1, Added::Ready);
     for pause in [1, 2, 4, 5, 5] {
         assert_eq!(poll(script), Finished::Delayed(ms(pause)));
-        script.advance(pause - 1);
-        script.nothing_to_get();
-        script.advance(1);
+        script.not_before(pause);
         script.failures(1, 0);
     }
     // The key is ready already, so the add changes nothing.
@@ -62,8 +60,11 @@ pub(crate) fn a_key_that_polls_is_a_leftover(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     script.subject.shut_down();
-    let finished = script.subject.finish(ticket, Action::poll(ms(3), ms(5)));
-    assert_eq!(finished, Finished::Leftover(ms(3)));
+    script.finish(
+        ticket,
+        Action::poll(ms(3), ms(5)),
+        Finished::Leftover(ms(3)),
+    );
     script.advance(1);
     assert_eq!(
         script.subject.take_delayed().map(|left| left.left),

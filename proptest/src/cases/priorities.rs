@@ -15,7 +15,6 @@ fn add(script: &mut Script, key: Key, options: AddOptions, expected: Added) {
     let added = script.subject.add_with(key, options);
     let added = added.map(|retried| retried.added);
     assert_eq!(added, Ok(expected), "add_with {key}, {options:?}");
-    script.subject.assert_valid();
 }
 
 /// Of keys that are ready the one with the highest priority is handed out first.
@@ -111,7 +110,6 @@ pub(crate) fn a_key_of_the_lowest_level_makes_way_for_a_higher_one(script: &mut 
     let new = script.fill();
     let displace = |script: &mut Script, key, options| {
         let added = script.subject.add_displacing(key, options);
-        script.subject.assert_valid();
         added.map(|(_, left)| left.map(|left| left.key))
     };
     if !has_capacity {

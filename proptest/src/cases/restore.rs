@@ -12,7 +12,6 @@ fn left(key: Key, millis: u64, failures: u32) -> Left {
 #[track_caller]
 fn restore(script: &mut Script, left: Left, expected: Added) {
     assert_eq!(script.subject.restore(left), Ok(expected));
-    script.subject.assert_valid();
 }
 
 /// Leftovers that are restored keep their order, delays and failures.
@@ -97,7 +96,6 @@ pub(crate) fn a_leftover_that_is_refused_is_handed_back_whole(script: &mut Scrip
             script.subject.restore(refused),
             Err(Rejected::Full(refused))
         );
-        script.subject.assert_valid();
         assert_eq!(script.subject.state(new), None);
     }
     script.subject.shut_down();

@@ -1,6 +1,6 @@
 use requeue_core::Action;
 
-use super::calls::{add, cancel, shut_down, start};
+use super::calls::{add, cancel, close, done, settle, start, take};
 use crate::histories::{CallScript, Operation, Run};
 use crate::subject::{Call, Key};
 
@@ -11,9 +11,9 @@ const MANY: Key = 64;
 fn full<const N: usize>(steps: [Operation; N]) -> CallScript {
     let fill = [
         Operation::AddMany((1..=MANY).collect()),
-        Operation::TryGet,
-        Operation::TryGet,
-        Operation::TryGet,
+        take(),
+        take(),
+        take(),
     ];
     CallScript::new(fill.into_iter().chain(steps))
 }
@@ -28,12 +28,12 @@ fn wait(place: Key) -> Operation {
 pub(crate) fn a_place_that_becomes_free_wakes_one_waiter() -> CallScript {
     full([
         wait(1),
-        Operation::Settle,
+        settle(),
         Operation::Complete(Run::Pick(0), Action::Success),
-        Operation::Settle,
+        settle(),
         wait(2),
         Operation::CancelKey(4),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -45,12 +45,12 @@ pub(crate) fn calls_that_wait_for_room_are_served_in_order() -> CallScript {
         wait(1),
         wait(2),
         wait(3),
-        Operation::DoneKey(1),
-        Operation::Settle,
-        Operation::DoneKey(2),
-        Operation::Settle,
-        Operation::DoneKey(3),
-        Operation::Settle,
+        done(1),
+        settle(),
+        done(2),
+        settle(),
+        done(3),
+        settle(),
     ])
 }
 
@@ -62,9 +62,9 @@ pub(crate) fn places_that_become_free_together_reach_as_many() -> CallScript {
         wait(1),
         wait(2),
         wait(3),
-        Operation::Settle,
+        settle(),
         Operation::CompleteMany(vec![Run::Pick(0), Run::Pick(0)], Action::Success),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -72,14 +72,7 @@ pub(crate) fn places_that_become_free_together_reach_as_many() -> CallScript {
 ///
 /// Source: requeue-core, Queue::leave
 pub(crate) fn a_cancelled_wait_for_room_passes_the_place_on() -> CallScript {
-    full([
-        wait(1),
-        wait(2),
-        Operation::Settle,
-        Operation::DoneKey(1),
-        cancel(0),
-        Operation::Settle,
-    ])
+    full([wait(1), wait(2), settle(), done(1), cancel(0), settle()])
 }
 
 /// If more keys fit than before, as many of those who wait for room add theirs.
@@ -92,11 +85,11 @@ pub(crate) fn a_raised_limit_wakes_as_many_as_there_is_room_for() -> CallScript 
         wait(1),
         wait(2),
         wait(3),
-        Operation::Settle,
+        settle(),
         Operation::LimitKeys(usize::from(MANY) + 2),
-        Operation::Settle,
+        settle(),
         Operation::LimitKeys(usize::MAX),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -108,7 +101,7 @@ pub(crate) fn a_key_that_is_held_needs_no_room() -> CallScript {
         wait(1),
         start(Call::AddWait(1)),
         start(Call::AddWait(4)),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -116,12 +109,5 @@ pub(crate) fn a_key_that_is_held_needs_no_room() -> CallScript {
 ///
 /// Source: requeue-core, Queue::poll_add
 pub(crate) fn shutting_down_hands_the_key_back() -> CallScript {
-    full([
-        wait(1),
-        wait(2),
-        Operation::Settle,
-        shut_down(),
-        add(1),
-        Operation::Settle,
-    ])
+    full([wait(1), wait(2), settle(), close(), add(1), settle()])
 }

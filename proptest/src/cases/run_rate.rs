@@ -34,9 +34,7 @@ pub(crate) fn a_token_is_taken_when_a_key_is_handed_out(script: &mut Script) {
     script.len(1);
     script.done(1);
     script.add(1, Added::Ready);
-    script.advance(9);
-    script.nothing_to_get();
-    script.advance(1);
+    script.not_before(10);
     script.get(3);
     script.nothing_to_get();
     script.advance(10);
@@ -68,8 +66,7 @@ pub(crate) fn a_queue_that_is_shut_down_keeps_its_rate(script: &mut Script) {
     script.done(2);
     script.drained(&drain, Drained::Pending);
     script.advance(10);
-    script.get(3);
-    script.done(3);
+    script.run(3);
     script.nothing_to_get();
     let left = script.subject.take_ready();
     assert_eq!(

@@ -1,6 +1,6 @@
 use requeue_core::Action;
 
-use super::calls::{add, advance, get, start};
+use super::calls::{add, advance, get, settle, start};
 use super::run_rate::paced;
 use crate::histories::{CallScript, Operation, Run};
 use crate::subject::Call;
@@ -10,11 +10,11 @@ use crate::subject::Call;
 /// Source: requeue-core, Policy::run_rate
 /// Needs: 4 keys, Policy
 pub(crate) fn a_getter_that_sleeps_is_the_timer_of_a_token() -> CallScript {
-    let mut steps = vec![get(), get(), get(), get(), Operation::Settle];
+    let mut steps = vec![get(), get(), get(), get(), settle()];
     steps.extend((1..=4).map(add));
-    steps.push(Operation::Settle);
+    steps.push(settle());
     for _ in 0..2 {
-        steps.extend([advance(9), Operation::Settle, advance(1), Operation::Settle]);
+        steps.extend([advance(9), settle(), advance(1), settle()]);
     }
     CallScript::on(paced(), steps)
 }
@@ -25,16 +25,11 @@ pub(crate) fn a_getter_that_sleeps_is_the_timer_of_a_token() -> CallScript {
 /// Needs: 4 keys, Policy
 pub(crate) fn after_shutdown_getters_wait_for_tokens_and_then_end() -> CallScript {
     let mut steps: Vec<Operation> = (1..=4).map(add).collect();
-    steps.extend([get(), get(), get(), get(), get(), Operation::Settle]);
-    steps.extend([Operation::BeginDrain, start(Call::Drain), Operation::Settle]);
-    steps.extend([
-        advance(10),
-        Operation::Settle,
-        advance(10),
-        Operation::Settle,
-    ]);
+    steps.extend([get(), get(), get(), get(), get(), settle()]);
+    steps.extend([Operation::BeginDrain, start(Call::Drain), settle()]);
+    steps.extend([advance(10), settle(), advance(10), settle()]);
     steps.extend([0; 4].map(|pick| Operation::Complete(Run::Pick(pick), Action::Success)));
-    steps.push(Operation::Settle);
+    steps.push(settle());
     CallScript::on(paced(), steps)
 }
 
@@ -51,11 +46,11 @@ pub(crate) fn a_call_with_a_time_limit_gives_up_before_its_token() -> CallScript
         get(),
         start(Call::GetTimeout(super::ms(5))),
         get(),
-        Operation::Settle,
+        settle(),
         advance(5),
-        Operation::Settle,
+        settle(),
         advance(5),
-        Operation::Settle,
+        settle(),
     ];
     CallScript::on(paced(), steps)
 }

@@ -31,8 +31,7 @@ pub(crate) fn a_dirty_key_comes_back_after_shutdown(script: &mut Script) {
     script.subject.shut_down();
     script.closed();
     script.done(1);
-    script.get(1);
-    script.done(1);
+    script.run(1);
     script.closed();
 }
 

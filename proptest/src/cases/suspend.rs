@@ -21,8 +21,11 @@ fn timed_out(script: &mut Script) -> bool {
 pub(crate) fn a_suspended_key_runs_when_it_is_resumed(script: &mut Script) {
     script.add(1, Added::Ready);
     let ticket = script.get(1);
-    let finished = script.subject.finish(ticket, Action::Suspend(ms(100)));
-    assert_eq!(finished, Finished::Suspended(ms(100)));
+    script.finish(
+        ticket,
+        Action::Suspend(ms(100)),
+        Finished::Suspended(ms(100)),
+    );
     script.add(1, Added::Coalesced);
     script.add_after(1, 10, Added::Delayed);
     script.advance(20);
@@ -48,9 +51,7 @@ pub(crate) fn a_timeout_ends_a_suspension_and_its_run_learns_so(script: &mut Scr
     let until = script.subject.now() + ms(10);
     let again = false;
     assert_eq!(script.subject.why(1), Why::Suspended { until, again });
-    script.advance(9);
-    script.nothing_to_get();
-    script.advance(1);
+    script.not_before(10);
     assert!(timed_out(script));
     script.done(1);
     script.add(1, Added::Ready);
@@ -65,8 +66,7 @@ pub(crate) fn a_resume_before_the_end_of_the_run_is_not_lost(script: &mut Script
     script.add(1, Added::Ready);
     let ticket = script.get(1);
     assert!(!script.subject.resume(1), "it is not suspended yet");
-    let finished = script.subject.finish(ticket, Action::Suspend(ms(100)));
-    assert_eq!(finished, Finished::Ready);
+    script.finish(ticket, Action::Suspend(ms(100)), Finished::Ready);
     let ticket = script.get(1);
     let finished = script.subject.finish(ticket, Action::Suspend(ms(100)));
     assert_eq!(

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::calls::{add, advance, get, start};
+use super::calls::{add, advance, get, settle, start};
 use crate::histories::{CallScript, Operation};
 use crate::subject::Call;
 
@@ -12,51 +12,28 @@ fn get_within(millis: u64) -> Operation {
 ///
 /// Source: requeue-std, WorkQueue::get_timeout
 pub(crate) fn a_getter_gives_up_at_its_time_and_not_before() -> CallScript {
-    let early = [
-        get_within(10),
-        Operation::Settle,
-        advance(9),
-        Operation::Settle,
-    ];
-    CallScript::new(early.into_iter().chain([advance(1), Operation::Settle]))
+    let early = [get_within(10), settle(), advance(9), settle()];
+    CallScript::new(early.into_iter().chain([advance(1), settle()]))
 }
 
 /// A call that waits for no time takes a key that is ready, or gives up at once.
 ///
 /// Source: requeue-std, WorkQueue::get_timeout
 pub(crate) fn no_time_is_no_wait() -> CallScript {
-    CallScript::new([
-        get_within(0),
-        Operation::Settle,
-        add(1),
-        get_within(0),
-        Operation::Settle,
-    ])
+    CallScript::new([get_within(0), settle(), add(1), get_within(0), settle()])
 }
 
 /// A call whose time has come looks once more before it gives up.
 ///
 /// Source: requeue-std, WorkQueue::get_timeout
 pub(crate) fn a_key_that_comes_in_the_last_moment_is_handed_out() -> CallScript {
-    CallScript::new([
-        get_within(10),
-        Operation::Settle,
-        advance(10),
-        add(1),
-        Operation::Settle,
-    ])
+    CallScript::new([get_within(10), settle(), advance(10), add(1), settle()])
 }
 
 /// A call that gives up passes on a wake that was meant for it.
 ///
 /// Source: docs/design.md, Wake needed
 pub(crate) fn a_getter_that_gives_up_takes_no_wake_along() -> CallScript {
-    let calls = [
-        get_within(10),
-        get(),
-        Operation::Settle,
-        advance(10),
-        Operation::Settle,
-    ];
-    CallScript::new(calls.into_iter().chain([add(1), Operation::Settle]))
+    let calls = [get_within(10), get(), settle(), advance(10), settle()];
+    CallScript::new(calls.into_iter().chain([add(1), settle()]))
 }

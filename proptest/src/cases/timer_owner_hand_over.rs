@@ -1,28 +1,16 @@
 use std::time::Duration;
 
-use super::calls::{add, add_after, advance, get, start};
-use crate::histories::{CallScript, Operation};
+use super::calls::{add, add_after, advance, get, settle, start};
+use crate::histories::CallScript;
 use crate::subject::Call;
 
 /// While a call sleeps, a key is handed out when its deadline comes.
 ///
 /// Source: client-go delaying_queue.go, waitingLoop; docs/design.md, One timer owner
 pub(crate) fn a_deadline_wakes_a_getter() -> CallScript {
-    let before = [
-        add_after(1, 10),
-        get(),
-        Operation::Settle,
-        advance(9),
-        Operation::Settle,
-    ];
-    let after = [
-        advance(1),
-        Operation::Settle,
-        get(),
-        add_after(2, 10),
-        Operation::Settle,
-    ];
-    let again = [advance(10), Operation::Settle];
+    let before = [add_after(1, 10), get(), settle(), advance(9), settle()];
+    let after = [advance(1), settle(), get(), add_after(2, 10), settle()];
+    let again = [advance(10), settle()];
     CallScript::new(before.into_iter().chain(after).chain(again))
 }
 
@@ -31,14 +19,9 @@ pub(crate) fn a_deadline_wakes_a_getter() -> CallScript {
 /// Source: docs/design.md, Waiting
 /// Needs: 2 keys
 pub(crate) fn a_deadline_before_the_watched_one_is_watched() -> CallScript {
-    let watched = [get(), get(), add_after(1, 50), Operation::Settle];
-    let before = [
-        add_after(2, 10),
-        Operation::Settle,
-        advance(10),
-        Operation::Settle,
-    ];
-    let then = [advance(40), Operation::Settle];
+    let watched = [get(), get(), add_after(1, 50), settle()];
+    let before = [add_after(2, 10), settle(), advance(10), settle()];
+    let then = [advance(40), settle()];
     CallScript::new(watched.into_iter().chain(before).chain(then))
 }
 
@@ -46,13 +29,8 @@ pub(crate) fn a_deadline_before_the_watched_one_is_watched() -> CallScript {
 ///
 /// Source: docs/design.md, Waiting
 pub(crate) fn a_deadline_that_moves_forward_is_watched() -> CallScript {
-    let watched = [get(), add_after(1, 50), Operation::Settle];
-    let before = [
-        add_after(1, 10),
-        Operation::Settle,
-        advance(10),
-        Operation::Settle,
-    ];
+    let watched = [get(), add_after(1, 50), settle()];
+    let before = [add_after(1, 10), settle(), advance(10), settle()];
     CallScript::new(watched.into_iter().chain(before))
 }
 
@@ -61,8 +39,8 @@ pub(crate) fn a_deadline_that_moves_forward_is_watched() -> CallScript {
 /// Source: docs/design.md, One timer owner, Wake needed
 /// Needs: 2 keys
 pub(crate) fn a_timer_owner_that_is_served_hands_the_timer_over() -> CallScript {
-    let owner = [add_after(1, 10), get(), get(), Operation::Settle];
-    let served = [add(2), Operation::Settle, advance(10), Operation::Settle];
+    let owner = [add_after(1, 10), get(), get(), settle()];
+    let served = [add(2), settle(), advance(10), settle()];
     CallScript::new(owner.into_iter().chain(served))
 }
 
@@ -71,13 +49,8 @@ pub(crate) fn a_timer_owner_that_is_served_hands_the_timer_over() -> CallScript 
 /// Source: docs/design.md, One timer owner, Wake needed
 pub(crate) fn a_timer_owner_that_times_out_hands_the_timer_over() -> CallScript {
     let limited = start(Call::GetTimeout(Duration::from_millis(10)));
-    let owner = [add_after(1, 30), limited, get(), Operation::Settle];
-    let late = [
-        advance(10),
-        Operation::Settle,
-        advance(20),
-        Operation::Settle,
-    ];
+    let owner = [add_after(1, 30), limited, get(), settle()];
+    let late = [advance(10), settle(), advance(20), settle()];
     CallScript::new(owner.into_iter().chain(late))
 }
 
@@ -87,11 +60,7 @@ pub(crate) fn a_timer_owner_that_times_out_hands_the_timer_over() -> CallScript 
 /// Needs: 2 keys
 pub(crate) fn keys_due_at_once_reach_as_many() -> CallScript {
     let calls = [get(), get(), get(), add_after(1, 10), add_after(2, 10)];
-    CallScript::new(
-        calls
-            .into_iter()
-            .chain([Operation::Settle, advance(10), Operation::Settle]),
-    )
+    CallScript::new(calls.into_iter().chain([settle(), advance(10), settle()]))
 }
 
 /// Each of several deadlines is watched when the one before it has come.
@@ -100,9 +69,7 @@ pub(crate) fn keys_due_at_once_reach_as_many() -> CallScript {
 /// Needs: 3 keys
 pub(crate) fn deadlines_come_one_after_another() -> CallScript {
     let keys = [add_after(1, 10), add_after(2, 20), add_after(3, 30)];
-    let calls = [get(), get(), get(), Operation::Settle];
-    let days = [(); 3]
-        .into_iter()
-        .flat_map(|()| [advance(10), Operation::Settle]);
+    let calls = [get(), get(), get(), settle()];
+    let days = [(); 3].into_iter().flat_map(|()| [advance(10), settle()]);
     CallScript::new(keys.into_iter().chain(calls).chain(days))
 }

@@ -1,12 +1,12 @@
 use requeue_core::Action;
 
-use super::calls::{add, add_after, advance, shut_down, start};
+use super::calls::{add, add_after, advance, close, done, settle, start, take};
 use crate::histories::{CallScript, Operation, Run};
 use crate::subject::Call;
 
 /// Key 1 is active, and `call` waits.
 fn active(call: Call) -> [Operation; 4] {
-    [add(1), Operation::TryGet, start(call), Operation::Settle]
+    [add(1), take(), start(call), settle()]
 }
 
 fn script<const N: usize>(call: Call, steps: [Operation; N]) -> CallScript {
@@ -23,11 +23,11 @@ pub(crate) fn the_end_of_the_last_run_wakes_every_waiter() -> CallScript {
         [
             start(Call::WaitIdle),
             add(2),
-            Operation::DoneKey(1),
-            Operation::Settle,
-            Operation::TryGet,
-            Operation::DoneKey(2),
-            Operation::Settle,
+            done(1),
+            settle(),
+            take(),
+            done(2),
+            settle(),
         ],
     )
 }
@@ -41,15 +41,15 @@ pub(crate) fn delayed_keys_are_waited_for_until_they_are_settled() -> CallScript
         [
             start(Call::WaitIdle),
             Operation::Complete(Run::Pick(0), Action::RequeueAfter(super::ms(10))),
-            Operation::Settle,
+            settle(),
             advance(10),
-            Operation::TryGet,
-            Operation::DoneKey(1),
-            Operation::Settle,
+            take(),
+            done(1),
+            settle(),
             add_after(1, 10),
             start(Call::WaitSettled),
             Operation::CancelDelay(1),
-            Operation::Settle,
+            settle(),
         ],
     )
 }
@@ -62,9 +62,9 @@ pub(crate) fn a_ready_key_keeps_a_paused_queue_from_being_idle() -> CallScript {
         add(1),
         Operation::Pause,
         start(Call::WaitIdle),
-        Operation::Settle,
+        settle(),
         Operation::CancelKey(1),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -74,13 +74,7 @@ pub(crate) fn a_ready_key_keeps_a_paused_queue_from_being_idle() -> CallScript {
 pub(crate) fn a_queue_may_be_waited_for_after_shutdown() -> CallScript {
     script(
         Call::WaitIdle,
-        [
-            shut_down(),
-            Operation::Settle,
-            start(Call::WaitIdle),
-            Operation::DoneKey(1),
-            Operation::Settle,
-        ],
+        [close(), settle(), start(Call::WaitIdle), done(1), settle()],
     )
 }
 
@@ -94,13 +88,13 @@ pub(crate) fn a_key_is_waited_for_until_its_run_has_ended() -> CallScript {
         add(1),
         add(2),
         start(Call::Flush(1)),
-        Operation::TryGet,
-        Operation::TryGet,
+        take(),
+        take(),
         start(Call::Flush(1)),
-        Operation::DoneKey(2),
-        Operation::Settle,
-        Operation::DoneKey(1),
-        Operation::Settle,
+        done(2),
+        settle(),
+        done(1),
+        settle(),
     ])
 }
 
@@ -110,15 +104,15 @@ pub(crate) fn a_key_is_waited_for_until_its_run_has_ended() -> CallScript {
 pub(crate) fn a_dirty_key_is_waited_for_until_it_has_run_once_more() -> CallScript {
     CallScript::new([
         add(1),
-        Operation::TryGet,
+        take(),
         add(1),
         start(Call::Flush(1)),
-        Operation::DoneKey(1),
-        Operation::Settle,
-        Operation::TryGet,
-        Operation::Settle,
-        Operation::DoneKey(1),
-        Operation::Settle,
+        done(1),
+        settle(),
+        take(),
+        settle(),
+        done(1),
+        settle(),
     ])
 }
 
@@ -129,9 +123,9 @@ pub(crate) fn work_that_is_taken_back_is_waited_for_no_longer() -> CallScript {
     CallScript::new([
         add(1),
         start(Call::Flush(1)),
-        Operation::Settle,
+        settle(),
         Operation::CancelKey(1),
-        Operation::Settle,
+        settle(),
     ])
 }
 
@@ -143,12 +137,12 @@ pub(crate) fn a_cancelled_key_is_waited_for_until_its_run_has_ended() -> CallScr
         Call::CancelAndWait(1),
         [
             add(1),
-            Operation::Settle,
-            Operation::DoneKey(1),
-            Operation::Settle,
+            settle(),
+            done(1),
+            settle(),
             start(Call::CancelAndWait(1)),
             start(Call::CancelAndWait(1)),
-            Operation::Settle,
+            settle(),
         ],
     )
 }
