@@ -3,7 +3,9 @@
 //! A reader can hold it against client-go's `util/workqueue` by eye: the queue, the dirty set and
 //! the processing set of `queue.go`, the waiting entries of `delaying_queue.go`, the failures of
 //! `default_rate_limiters.go` and the figures of `metrics.go`, each in a list that is searched from
-//! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go.
+//! its beginning. Where requeue differs on purpose, [`Rules`] says which way to go. What client-go
+//! does not have stands on sentences of the public documentation of core, which are quoted where
+//! they are obeyed; a test compares them.
 
 mod control;
 mod debounce;
@@ -397,6 +399,14 @@ impl Model {
 
     /// The last key that is added is this one, if it is due. Groups that get a token come in the
     /// same order, and as many of them.
+    ///
+    /// > If more keys are due, they become ready in the order of their deadlines, so many with
+    /// > each operation, and meanwhile a key that is added goes before those that are left. If an
+    /// > operation concerns a due key, that key is among those that it makes ready, as the last
+    /// > of them at the latest.
+    ///
+    /// > While no key is ready or active, an operation also goes past each key whose
+    /// > [suspension](crate::Session::suspend) has ended but which a hold delays.
     fn release_with(&mut self, most: usize, own: Option<Key>) -> bool {
         let (mut keys, mut groups, mut released) = (most, most, false);
         while keys > 0 || groups > 0 {

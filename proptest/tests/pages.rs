@@ -105,3 +105,48 @@ fn each_item_of_core_that_a_rule_names_is_there() {
         .collect();
     assert_eq!(missing, [""; 0]);
 }
+
+/// The words of comments, without their marks and breaks.
+fn words(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter_map(|line| line.strip_prefix("///"));
+    let lines = lines.map(|line| {
+        line.trim()
+            .trim_start_matches("> ")
+            .trim_start_matches("| ")
+    });
+    let words = lines
+        .flat_map(str::split_whitespace)
+        .collect::<Vec<_>>()
+        .join(" ");
+    words
+        .replace(['[', ']'], "")
+        .replace("(crate::Session::expedite)", "")
+}
+
+#[test]
+fn what_the_model_quotes_is_in_the_documentation() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let core = words(&text_of(&here.join("../../core/src")));
+    let model = text_of(&here.join("../src/model.rs")) + &text_of(&here.join("../src/model"));
+    let mut quotes = vec![String::new()];
+    for line in model.lines().map(str::trim) {
+        match line.starts_with("/// > ") {
+            true => quotes
+                .iter_mut()
+                .last()
+                .unwrap()
+                .push_str(&format!("{line}\n")),
+            false => quotes.push(String::new()),
+        }
+    }
+    quotes.retain(|quote| !quote.is_empty());
+    let missing = quotes
+        .iter()
+        .map(|quote| words(quote))
+        .filter(|quote| !core.contains(quote));
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+    assert!(quotes.len() > 15, "{quotes:?}");
+}

@@ -18,6 +18,18 @@ pub(super) struct Burst {
 impl Model {
     /// Each add of a burst moves its deadline to `quiet` after it, and no further than `max` after
     /// the first.
+    ///
+    /// > Adds a key once no such add of it has come for as long as `quiet`, or `max` after the
+    /// > first of them, if that is sooner.
+    ///
+    /// > The first add of a series sets a deadline, and each further one moves it.
+    ///
+    /// > Only a deadline that `add_debounced` alone has asked for is made later. If another call
+    /// > has asked for one, the earlier counts. A key that is ready or dirty runs after this add
+    /// > in any case, and stays as it is. With a `quiet` of zero the key is added now.
+    ///
+    /// > A debounced add asks for the lowest priority level, and a deadline keeps the highest
+    /// > level that an add has given it.
     pub(super) fn debounce(
         &mut self,
         key: Key,
@@ -71,6 +83,8 @@ impl Model {
     }
 
     /// The bursts that a later add may still move, with when each began.
+    ///
+    /// > The series is over when the deadline comes, or is taken back.
     pub(super) fn present_bursts(&self) -> Vec<(Key, Instant)> {
         let is_present = |(key, burst): &&(Key, Burst)| {
             let mut waiting = self.waiting.iter();

@@ -115,6 +115,13 @@ impl Model {
         }
     }
 
+    /// Whether a group may start a run.
+    ///
+    /// > A group at its limit is not looked at until one of its runs ends or its rate allows the
+    /// > next one.
+    ///
+    /// > Shutdown lifts what would keep a drain from ending: pauses, and limits of no active key
+    /// > at all.
     fn may_start(&self, group: u8) -> bool {
         let Some(turns) = &self.groups else {
             return true;
@@ -209,6 +216,9 @@ impl Model {
     }
 
     /// When the next group may start a run again, if that is before any key is due.
+    ///
+    /// > Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
+    /// > backlog: each operation looks at as many of them.
     pub(super) fn group_comes_first(&self, key_due: Option<Instant>) -> bool {
         let due = self.group_deadline().filter(|due| *due <= self.now);
         due.is_some_and(|due| key_due.is_none_or(|key_due| due <= key_due))
@@ -247,6 +257,8 @@ impl Model {
     }
 
     /// The level and the group that give the next key.
+    ///
+    /// > The highest level that has a key to hand out is served first, and its groups in turn.
     fn first_place(&self) -> Option<(u8, u8)> {
         let turns = &self.groups.as_ref()?.turns;
         let highest = turns.iter().map(|(level, ..)| *level).max()?;
@@ -268,6 +280,13 @@ impl Model {
 
     /// Of the keys that are next at their levels and have waited for too long, the oldest; of two,
     /// that of the higher level.
+    ///
+    /// > Of each level, the key that is next there is looked at. Of those that have waited for
+    /// > longer than the time, the one that has waited longest is served; if there is none, the
+    /// > highest level is, as without aging.
+    ///
+    /// > A key waits from the add that made it ready, or dirty, or from its deadline. A key that
+    /// > is raised to a higher level keeps its age.
     pub(super) fn first_aged(&self) -> Option<Key> {
         let after = self.age_limit?;
         let next = |level: u8| match &self.groups {
@@ -332,6 +351,9 @@ impl Model {
     }
 
     /// The key of a group was handed out: it is in `processing` now.
+    ///
+    /// > The groups that have ready keys are served in turn, one key each, or as many as the
+    /// > [weight](GroupLimits::weight) of the group says.
     pub(super) fn charge_group(&mut self, key: Key, level: u8) {
         let group = group_of(&key);
         let now = self.now;

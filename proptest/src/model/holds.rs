@@ -10,6 +10,9 @@ use crate::subject::Key;
 
 impl Model {
     /// Until when a key may not run; a time that has passed if it may, as if it runs.
+    ///
+    /// > An active key is not held: adds, delays and `expedite` act at once, and obey the hold
+    /// > when the run has ended.
     pub(super) fn held_until(&self, key: Key) -> Instant {
         if self.processing.contains(&key) {
             return Instant::EPOCH;
@@ -19,12 +22,18 @@ impl Model {
     }
 
     /// When an add comes that is asked for at `due`.
+    ///
+    /// > it is added, now or for a time before the hold is over | delayed until the hold is over
+    ///
+    /// > it is added for a time after that | delayed until that time
     pub(super) fn due_of_add(&self, key: Key, due: Instant) -> Instant {
         due.max(self.held_until(key))
     }
 
     /// A failure may have begun a hold: the key is no longer ready, nor due before the end of it.
     /// Returns what became of the add.
+    ///
+    /// > `add_rate_limited` while it is ready | delayed until the hold is over
     pub(super) fn hold_back(&mut self, key: Key, added: Added) -> Added {
         let held = self.held_until(key);
         if !is_after(held, self.now) {
@@ -58,6 +67,9 @@ impl Model {
         }
     }
 
+    /// The later of two holds counts.
+    ///
+    /// > If a cool-down and a failure both hold a key, the later end counts.
     fn begin_hold(&mut self, key: Key) {
         let mut memory = remove(&mut self.failures, key).unwrap_or_default();
         let held = self.policy.held_after_run(self.now);
@@ -66,6 +78,8 @@ impl Model {
     }
 
     /// The run of a key has ended. If that begins a hold, or one began before, a dirty key waits.
+    ///
+    /// > its run ends, and it was added meanwhile | delayed until the hold is over
     fn hold_after_run(&mut self, key: Key) {
         self.begin_hold(key);
         let held = self.held_until(key);
@@ -121,6 +135,9 @@ impl Model {
 
     /// Of the two oldest records, those whose holds are over are dropped, and those of failures
     /// become the youngest.
+    ///
+    /// > Runs that end drop the records whose holds are over, two at most each; the order of the
+    /// > other records may change by that.
     pub(super) fn drop_passed_holds(&mut self) {
         for _ in 0..2 {
             let Some(&oldest) = self.records.first().filter(|_| self.has_held) else {

@@ -1,7 +1,7 @@
 //! Faults, and what the suite reports of each: a short history, and the rules that are broken.
 
 use proptest::strategy::{BoxedStrategy, Strategy};
-use requeue_proptest::conformance::{drawn, hold, rules_broken};
+use requeue_proptest::conformance::{drawn, hold, hold_all, rules_broken};
 use requeue_proptest::histories::{Operation, calls, find};
 use requeue_proptest::subject::{Call, OnWorkQueue};
 
@@ -78,6 +78,17 @@ fn the_readme_shows_what_is_reported_of_a_lost_baton() {
 fn calls_that_come_and_go_many_times_are_shown_once() {
     let failure = failure_of::<LOSES_THE_BATON>("cancelled_getters", "a_place_is_given_back");
     assert!(failure.lines().count() < 12, "{failure}");
+}
+
+/// As the test `suite::rules` does.
+#[test]
+fn the_first_rule_that_fails_is_shown_and_all_are_listed() {
+    let failure =
+        std::panic::catch_unwind(|| hold_all::<Faulty<LOSES_THE_BATON>>("toy")).unwrap_err();
+    let report = failure.downcast_ref::<String>().unwrap();
+    assert!(report.starts_with("cancelled_getters::a_woken_getter_passes_the_wake_on\n"));
+    let (_, list) = report.split_once("\n\nRules that fail:\n").unwrap();
+    assert_eq!(list.lines().count(), 6, "{report}");
 }
 
 /// As the test does that `conformance!` makes. What fails is kept where it does no harm.
