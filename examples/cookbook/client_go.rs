@@ -1,4 +1,4 @@
-//! `processNextWorkItem` as controllers in Go have it, line by line.
+//! `processNextWorkItem` of a controller in Go, line by line.
 //!
 //! ```text
 //! syncing default/web

@@ -1,4 +1,4 @@
-//! The first ctrl-c drains for ten seconds at most; the second ends the process at once.
+//! The first ctrl-c drains the queue for at most ten seconds. The second ends the process at once.
 //!
 //! ```text
 //! working on node-7
@@ -19,7 +19,7 @@ async fn main() -> std::io::Result<()> {
     let workers = Workers::new(4).drain_timeout(Duration::from_secs(10));
     let service = queue.run(workers, |node| async move {
         println!("working on {node}");
-        // This example presses ctrl-c by itself.
+        // This example presses ctrl-c itself.
         let _ = signal_hook::low_level::raise(signal_hook::consts::SIGINT);
         Action::RequeueAfter(Duration::from_secs(60))
     });

@@ -1,4 +1,4 @@
-//! A queue that a database feeds: its notifications name rows, and a run reads the row as it is.
+//! A queue fed by a database. Notifications name rows, and a run reads the row as it is now.
 //!
 //! ```text
 //! order 1 is sent to Lima
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let queue = WorkQueue::new();
     let changed = queue.producer();
-    // With PostgreSQL: the payloads of LISTEN. Called under the database's lock: only add.
+    // With PostgreSQL, use the payloads of LISTEN. Called under the database's lock: only add.
     database.update_hook(Some(move |_, _: &str, _: &str, row: i64| {
         let _ = changed.add(row);
     }));
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "INSERT INTO orders VALUES (1, 'Oslo'), (2, 'Oslo');
          UPDATE orders SET city = 'Lima' WHERE id = 1",
     )?;
-    // Whatever happened while no hook or connection was there: list it, now and after each loss.
+    // List the changes that no hook saw: now, and after each lost connection.
     let ids = database
         .prepare("SELECT id FROM orders")?
         .query_map([], |row| row.get(0))?

@@ -1,4 +1,4 @@
-//! A key that fails three times is given up and kept in a list, from which it can be retried.
+//! After three failures a key is given up. It stays in a list, from which you can retry it.
 //!
 //! ```text
 //! node-7, attempt 1

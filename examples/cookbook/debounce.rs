@@ -1,4 +1,4 @@
-//! A series of changes makes one run, once it has been quiet for 100 ms, or a second has passed.
+//! A series of changes makes one run: after 100 ms without a change, or after one second at most.
 //!
 //! ```text
 //! 5 changes of etc/hosts: read after 300ms

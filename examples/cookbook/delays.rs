@@ -1,5 +1,4 @@
-//! How long a key waits after its first, second and further failures, by limiter. The arguments say
-//! after which.
+//! The delays of each limiter after a number of failures. The arguments choose the numbers.
 //!
 //! ```text
 //! failure                   1        2        3        4        5       10       15       20

@@ -1,4 +1,4 @@
-//! A reconciler under faults, on virtual time. This one forgets that a write can fail: found.
+//! A reconciler under faults, on virtual time. The check finds that it ignores a failed write.
 //!
 //! ```text
 //! wanted 1, it is 0 (at 0ns)
@@ -44,7 +44,7 @@ impl World for Replica {
 }
 
 fn main() {
-    // In a test: `Check::new(Replica::default).run()`, which panics with the history.
+    // In a test, call `Check::new(Replica::default).run()`. It panics with the history.
     if let Err(failure) = Check::new(Replica::default).find() {
         println!("{}\n{}", failure.breach.reason, failure.timeline);
     }

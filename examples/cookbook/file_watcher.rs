@@ -1,4 +1,4 @@
-//! A queue that a file watcher feeds: events say which file changed, a run sees what it is now.
+//! A queue fed by a file watcher. Events name the changed file, and a run reads it as it is now.
 //!
 //! ```text
 //! the last of 100 versions was seen
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let queue = WorkQueue::new();
     let changed = queue.producer();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        // An error, or `event.need_rescan()`, means that events were lost: list the folder then.
+        // An error or `event.need_rescan()` means that events were lost. Then list the folder.
         for path in event.into_iter().flat_map(|event| event.paths) {
             let _ = changed.add(path);
         }

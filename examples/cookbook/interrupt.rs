@@ -1,4 +1,4 @@
-//! A queue in a `static`, which an interrupt feeds and an Embassy task empties. No allocator.
+//! A queue in a `static`, fed by an interrupt and emptied by an Embassy task. No allocator.
 //!
 //! ```text
 //! sensor 3 is read
@@ -11,15 +11,15 @@ use requeue::embassy::WorkQueue;
 use requeue::embassy::raw::CriticalSectionRawMutex;
 use requeue::limiter::default_item_based;
 
-/// Room for 16 sensors. One that fails is read again after 1 ms, 2 ms … or at its next edge.
+/// Room for 16 sensors. A failed sensor is read again after 1 ms, 2 ms … or at its next edge.
 static TO_READ: WorkQueue<CriticalSectionRawMutex, u8, 16> = WorkQueue::new(default_item_based());
 
-/// What an interrupt handler does. It never waits, and a line that bounces makes one read.
+/// Call this in an interrupt handler. It never waits, and a bouncing line causes one read.
 fn on_edge(sensor: u8) {
     let _ = TO_READ.add(sensor);
 }
 
-/// The body of a task. On a board it is spawned, and the executor sleeps until there is work.
+/// The body of a task. On a board, spawn it: the executor sleeps until there is work.
 async fn worker(reads: &mut u32) {
     let read = async |sensor: &u8| {
         println!("sensor {sensor} is read");

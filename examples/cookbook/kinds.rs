@@ -1,4 +1,4 @@
-//! A pod and a node of the same number never run at once, though a worker is free.
+//! A pod and a node with the same number never run at once, even if a worker is free.
 //!
 //! ```text
 //! 0ns: Pod(7) begins
@@ -30,7 +30,7 @@ impl Object {
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
-    // Without the limit, Node(7) would begin after two seconds, beside Pod(7).
+    // Without the limit, Node(7) would begin after two seconds, while Pod(7) runs.
     let queue = WorkQueue::builder().build_with_groups(Object::number);
     queue.limit_groups(GroupLimits::new().max_active(1));
     let _ = queue.add_many([Object::Pod(7), Object::Node(7), Object::Node(2)]);

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use requeue::Producer;
 use requeue::std::WorkQueue;
 
-/// The library. An event source only adds keys, so it knows no limiter, storage or runtime.
+/// The library. It only adds keys, so it needs no limiter, storage or runtime in its types.
 struct Watcher {
     changed: Arc<dyn Producer<String> + Send + Sync>,
 }
 
 impl Watcher {
     fn is_down(&self, node: &str) {
-        // A queue that shuts down hands the key back: it is listed again at the next start.
+        // After shutdown the queue hands the key back. The next start lists it again.
         let _ = self.changed.add(node.to_owned());
     }
 }
 
-/// The service. The type of the queue is short: numbers, metrics and the clock are no part of it.
+/// The service. The queue's type is short: it names no limits, metrics or clock.
 struct Service {
     nodes: WorkQueue<String>,
 }

@@ -1,4 +1,4 @@
-//! Several kinds of objects: a queue, a limiter and workers for each, and one token that stops all.
+//! A queue, a limiter and workers for each kind of object, and one token that stops them all.
 //!
 //! ```text
 //! pod web-1
@@ -23,7 +23,7 @@ async fn main() {
     let pod_workers = pods.run(16, |pod| async move {
         println!("pod {pod}");
     });
-    // A run may add keys to another queue. It must not wait for the other's runs.
+    // A run may add keys to another queue, but must not wait for that queue's runs.
     let node_workers = nodes.run(2, {
         let pods = pods.clone();
         move |node| {

@@ -1,5 +1,5 @@
-//! A run looks at something that sends no event. The pauses grow while nothing changes, and an event
-//! starts them again.
+//! Polls an object that sends few events. The pauses grow while nothing changes. An event resets
+//! them.
 //!
 //! ```text
 //! runs at [0ns, 1s, 3s, 7s, 9s, 10s, 12s, 16s]
@@ -27,7 +27,7 @@ async fn main() {
     let events = async {
         let _ = queue.add("volume-4");
         sleep(9 * SECOND).await;
-        // The present pause would end at 15 s. With `Merge::Once` the event takes its place.
+        // The current pause would end at 15 s. With `Merge::Once` the event replaces it.
         let event = AddOptions {
             merge: Merge::Once,
             ..AddOptions::new()

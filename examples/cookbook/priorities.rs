@@ -1,4 +1,4 @@
-//! Alarms go first; but what has waited for longer than a minute goes before them.
+//! Alarms run first, but a key that has waited for over a minute runs before them.
 //!
 //! ```text
 //! at once: door-1 (level 1)
@@ -18,7 +18,7 @@ const ALARM: AddOptions = AddOptions {
 
 fn main() {
     let clock = ManualClock::new();
-    // A level that never runs empty starves those below it, unless keys age.
+    // Without aging, a level that is never empty starves the levels below it.
     let builder = WorkQueue::<&str>::builder().levels::<2>().aging();
     let queue = builder.clock(clock.clone()).build();
     queue.age_after(Duration::from_secs(60));

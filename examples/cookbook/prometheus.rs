@@ -1,4 +1,4 @@
-//! The figures of a queue under Kubernetes' names, as Prometheus reads them.
+//! A queue's metrics under Kubernetes' names, as Prometheus scrapes them.
 //!
 //! ```text
 //! workqueue_adds_total{name="nodes"} 3
@@ -18,7 +18,7 @@ const SHOWN: [&str; 4] = ["adds", "coalesced", "depth_max", "longest"];
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Before the queue. With its feature `http-listener` the exporter serves `/metrics` itself.
+    // Install it before the queue. The exporter's feature `http-listener` serves `/metrics`.
     let prometheus = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS)?;
     let prometheus = prometheus.install_recorder()?;
     let queue = WorkQueue::builder().metrics("nodes").build();
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let _present = queue.get().await;
     sleep(Duration::from_secs(2)).await;
 
-    // How long runs last changes by itself: set it before each scrape.
+    // The time of active runs changes on its own, so report it before each scrape.
     queue.report_running();
     let page = prometheus.render();
     let is_shown = |line: &&str| SHOWN.iter().any(|name| line[10..].starts_with(name));

@@ -1,4 +1,4 @@
-//! What a shutdown hands back is saved, and the next process goes on with delays and failures.
+//! Saves the keys that a shutdown hands back. The next process restores delays and failures.
 //!
 //! ```text
 //! saved: [{"key":"node-7","left":{"secs":0,"nanos":5000000},"failures":1,"priority":0}]
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let saved = serde_json::to_string(&queue.leftovers().collect::<Vec<_>>())?;
     println!("saved: {saved}");
 
-    // The next process. It also lists its objects from their source of truth.
+    // The next process. It also lists all objects from their source of truth.
     let next = WorkQueue::new();
     for leftover in serde_json::from_str::<Vec<Leftover<String>>>(&saved)? {
         next.restore(leftover)

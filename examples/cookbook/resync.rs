@@ -1,4 +1,4 @@
-//! Each node is looked at every ten minutes, and up to a fifth later, so that they spread out.
+//! Checks each node every ten minutes, plus a random fifth, so that the checks spread out.
 //!
 //! ```text
 //! node-1 after 0 s
@@ -25,7 +25,7 @@ async fn main() {
     let queue = WorkQueue::new();
     let _ = queue.add_many(["node-1", "node-2"]);
 
-    // A service seeds its generator from the system.
+    // In a service, seed the generator from the system.
     let rng = Arc::new(Mutex::new(SmallRng::seed_from_u64(7)));
     let begin = Instant::now();
     let service = queue.run(1, move |node| {

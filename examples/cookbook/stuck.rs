@@ -1,4 +1,4 @@
-//! Why does a key not run? The queue says it, here of each key that it holds.
+//! Why does a key not run? The queue tells you, here for every key.
 //!
 //! ```text
 //! node-1: running since 0ns, and runs again
@@ -13,7 +13,7 @@ use requeue::std::{ManualClock, WorkQueue};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = ManualClock::new();
-    // `Times` only keeps times, so that a run has a `since`. Metrics do, too.
+    // `Times` records when runs start. Other metrics do so too.
     let builder = WorkQueue::builder().clock(clock.clone());
     let queue = builder.report_to(Times).build();
     let _ = queue.add_many(["node-1", "node-2"]);
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     clock.advance(Duration::from_secs(90));
     queue.add_rate_limited("node-3")?;
 
-    // It looks at 32 keys under each lock, and `take` limits how many.
+    // This visits 32 keys under each lock. `take` limits the output.
     let entries = queue.snapshot().take(1000);
     let mut keys: Vec<_> = entries.map(|(key, _)| key).collect();
     keys.sort_unstable();

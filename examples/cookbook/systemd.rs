@@ -1,4 +1,4 @@
-//! A service of systemd: it says when it is ready and when it drains. Kubernetes sends SIGTERM too.
+//! A systemd service: reports when it is ready and when it drains. Kubernetes sends SIGTERM too.
 //!
 //! ```text
 //! notified: READY=1
@@ -12,7 +12,7 @@ use std::time::Duration;
 use requeue::tokio::{Action, CancellationToken, WorkQueue, Workers};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// `sd_notify` is one datagram to the socket that the manager names, if there is one.
+/// `sd_notify`: one datagram to the socket of the service manager, if there is one.
 fn notify(state: &str) -> std::io::Result<()> {
     println!("notified: {state}");
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
@@ -26,7 +26,7 @@ fn notify(state: &str) -> std::io::Result<()> {
 async fn main() -> std::io::Result<()> {
     let queue = WorkQueue::new();
     let stop = CancellationToken::new();
-    // Less than TimeoutStopSec of the unit, or terminationGracePeriodSeconds of the pod.
+    // Shorter than the unit's TimeoutStopSec, or the pod's terminationGracePeriodSeconds.
     let workers = Workers::new(4).drain_timeout(Duration::from_secs(20));
     let service = queue.run(workers, |node| async move {
         println!("working on {node}");
@@ -37,7 +37,7 @@ async fn main() -> std::io::Result<()> {
 
     let mut terminated = signal(SignalKind::terminate())?;
     notify("READY=1")?;
-    let _ = queue.add("node-7"); // Here a service lists what there is.
+    let _ = queue.add("node-7"); // A service lists its objects here.
     terminated.recv().await;
     notify("STOPPING=1")?;
     stop.cancel();

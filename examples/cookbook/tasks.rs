@@ -1,4 +1,4 @@
-//! A failure comes back later and later, and another key does not wait for it. On Tokio.
+//! A failing key is retried with growing delays, and other keys do not wait for it. On Tokio.
 //!
 //! ```text
 //! 0ns default/web, attempt 1
@@ -10,7 +10,7 @@
 use requeue::tokio::{Action, RunContext, WorkQueue};
 use tokio::time::Instant;
 
-// `start_paused` lets time pass at once when every task waits: for examples and tests.
+// `start_paused` skips time while every task waits, for examples and tests.
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let queue = WorkQueue::new();
@@ -26,7 +26,7 @@ async fn main() {
     });
     let service = tokio::spawn(service);
 
-    // Until no key is ready, active or delayed.
+    // Waits until no key is ready, active or delayed.
     queue.wait_settled().await;
     queue.shut_down();
     let _leftovers = service.await;

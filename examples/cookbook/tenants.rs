@@ -1,4 +1,4 @@
-//! One worker per tenant at most: a tenant with much to do delays no other.
+//! At most one worker per tenant, so that a busy tenant does not delay the others.
 //!
 //! ```text
 //! big's job 1 begins

@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
         let _ = queue.add("default/web");
     }
     let _ = queue.add("default/db");
-    // A service does this on SIGTERM. Keys that are ready are still worked on.
+    // A service does this on SIGTERM. Ready keys still run.
     queue.shut_down();
 
     let leftovers = queue.run(1, |key| {

@@ -1,4 +1,4 @@
-//! A run that takes longer than five seconds is stopped, and has failed.
+//! A run that takes longer than five seconds is stopped and counts as failed.
 //!
 //! ```text
 //! node-7, attempt 1: asking

@@ -1,4 +1,4 @@
-//! A test of what happens in an hour, without a sleep: the test moves the clock. On threads.
+//! A test that covers an hour without sleeping, because it moves the clock. On threads.
 //!
 //! ```text
 //! before: false
@@ -13,7 +13,7 @@ use requeue::std::{Action, ManualClock, WorkQueue};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What is tested: a lease is renewed an hour after it was given. It does not know of the clock.
+/// The code under test: it renews a lease after an hour, and does not know about the clock.
 fn lease(queue: &WorkQueue<&'static str>) {
     let _ = queue.add_after("lease-3", HOUR);
 }
@@ -28,7 +28,7 @@ fn main() {
     clock.advance(Duration::from_nanos(1));
     println!("after: {:?}", queue.try_get().map(|run| run.success()));
 
-    // Retries: 5 ms, 10 ms, 20 ms.
+    // Retry delays: 5 ms, 10 ms, 20 ms.
     let _ = queue.add("lease-4");
     for _ in 0..2 {
         let _failed = queue.try_get().map(|run| run.finish(Action::Retry));

@@ -1,4 +1,4 @@
-//! A key waits for the event of another one. It takes no worker and counts no failure meanwhile.
+//! A key waits for another key's event. Meanwhile it occupies no worker and counts no failure.
 //!
 //! ```text
 //! 0ns web: there is no database yet
@@ -31,7 +31,7 @@ async fn main() {
                 println!("{:?} {key}: served", begin.elapsed());
             } else {
                 println!("{:?} {key}: there is no database yet", begin.elapsed());
-                // After a minute it looks again in any case.
+                // After a minute it looks again even without an event.
                 return Action::Suspend(MINUTE);
             }
             Action::Success
