@@ -21,36 +21,36 @@ Without SOURCE and TARGET it mirrors this repository's core/ into
 target/mirror.
 
 Options:
-  -w, --watch          go on, and follow every change, until Ctrl-C
-  -j, --workers N      how many threads copy [default: one per processor]
-      --retries N      how often a path that fails is tried again, each time
-                       later than before, until it is given up [default: 5]
-      --grace SECONDS  how long after Ctrl-C what is pending may still be
-                       worked on [default: 10]
-  -v, --verbose        say what is changed
-  -h, --help           say this
-  -V, --version        say the version
+  -w, --watch          follow every change, until Ctrl-C
+  -j, --workers N      number of copying threads [default: one per processor]
+      --retries N      how often to retry a failed path, with growing delays,
+                       before giving it up [default: 5]
+      --grace SECONDS  how long to finish pending paths after Ctrl-C
+                       [default: 10]
+  -v, --verbose        print each change
+  -h, --help           print this help
+  -V, --version        print the version
 
-Two files are taken as equal if size and modification time are. Owners, hard
-links and extended attributes are not kept; devices, sockets and FIFOs are
-named and left out. A file that is being written to is copied once it rests.
-The set-user-ID and set-group-ID bits are kept where the copy has the same
-owner and group as its source; elsewhere they are left out and named. Holes in
-a file are kept. With --watch, what the system cannot watch is looked at every
-few seconds.
+Files with the same size and modification time count as equal. A file that is
+being written to is copied once it rests. Holes in files are kept. Owners, hard
+links and extended attributes are not kept. Devices, sockets and FIFOs are
+named and skipped. The set-user-ID and set-group-ID bits are kept if the copy
+has the same owner and group as its source. Otherwise they are left out, and
+the path is named. With --watch, directories that the system cannot watch are
+polled every few seconds.
 
-No symlink is followed in either tree, and nothing is read, written or deleted
-outside of them, even if another program replaces directories meanwhile.
+No symlink is followed in either tree. Nothing outside the trees is read,
+written or deleted, even if another program replaces directories meanwhile.
 
-Ctrl-C (or SIGTERM) finishes what is pending and names what is left; a second
-one stops at once. However it was stopped, the next run goes on from there.
-SIGUSR1 says what is being worked on, and what waits.
+Ctrl-C (or SIGTERM) finishes pending paths and names the rest. A second Ctrl-C
+stops at once. The next run continues, however this one was stopped. SIGUSR1
+prints the paths in progress and the waiting ones.
 
-Exit code: 0 if TARGET is as SOURCE was, 1 if paths were given up or left
-undone (they are named), 2 if the arguments make no sense.
+Exit code: 0 if TARGET is the same as SOURCE was, 1 if paths were given up or
+left undone (they are named), 2 if the arguments are wrong.
 ";
 
-/// What is asked for.
+/// The user's command.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
     Mirror(Options),
@@ -71,7 +71,7 @@ pub(crate) struct Options {
 /// Reads the arguments. The error is one line for the user.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
     parse_args(lexopt::Parser::from_args(args)).map_err(|error| {
-        // It may repeat what was given.
+        // The error may contain an argument.
         format!("{}; see --help", escaped(&error.to_string()))
     })
 }
@@ -112,8 +112,8 @@ fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Mirror(options))
 }
 
-/// This repository's `core/` and `target/mirror`: of the checkout that the program was built from,
-/// or if that has moved, of the one it is run in.
+/// `core/` and `target/mirror` of the repository in which the program was built, or, if that has
+/// moved, of the one in which it runs.
 fn repository() -> Option<(PathBuf, PathBuf)> {
     let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf();
     let here = std::env::current_dir().ok();

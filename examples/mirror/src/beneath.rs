@@ -1,4 +1,4 @@
-//! Opening a directory below another one without following a symlink.
+//! Opens a directory below another one without following a symlink.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// How a directory is opened to go through it. As a place alone it need not be readable.
+/// How a directory is opened to go through it. With `O_PATH` it need not be readable.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) const WALK: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
@@ -21,7 +21,7 @@ pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, 
     let flags = WALK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(dir, path, flags, Mode::empty(), resolve) {
-        // Linux before 5.6 does not know the call, and some sandboxes do not let it through.
+        // Linux before 5.6 does not have the call, and some sandboxes forbid it.
         Err(Errno::NOSYS | Errno::PERM) => open_one_by_one(dir, path),
         opened => opened,
     }
@@ -43,7 +43,7 @@ fn open_one_by_one(dir: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
     at.ok_or(Errno::NOENT)
 }
 
-/// Whether an open that follows no symlink has come upon one. Systems differ in the error.
+/// Whether an open failed because of a symlink. Systems have different errors for that.
 pub(crate) fn is_symlink(error: Errno) -> bool {
     matches!(error, Errno::LOOP | Errno::MLINK)
 }

@@ -1,8 +1,9 @@
-//! Writing into the target: beside, then rename, so that no half-written copy has its name.
+//! Writes into the target, first under a temporary name and then by a rename. So no half-written
+//! copy has its final name.
 //!
-//! A copy gets its time before its name. Killed at any moment, the program leaves entries that are
-//! whole, and [temporary](Temps) ones, which the next run finds in the target alone and deletes. (A
-//! power cut is another matter: nothing is flushed to the disk.)
+//! A copy gets its time before its name. A program that is killed leaves only whole entries, and
+//! [temporary](Temps) ones. The next run deletes the latter, because the source does not have them.
+//! (This does not cover power cuts, because nothing is flushed to disk.)
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -25,14 +26,14 @@ use crate::roots::is_absent;
 use crate::sparse::copy_content;
 use crate::stat::Stat;
 
-/// How long a file has to have rested before it is copied.
+/// How long a file must be unchanged before it is copied.
 ///
-/// File systems take their times from a clock that ticks a hundred times a second or more. Two
-/// writes within a tick leave the same time: a copy made between them would look equal for ever.
-/// What was last written two ticks ago cannot be written again under the same time.
+/// File systems take times from a clock with at least a hundred ticks per second. Two writes within
+/// one tick have the same time, so a copy between them would look equal forever. Two ticks after a
+/// write, no other write can have its time.
 pub(crate) const REST: Duration = Duration::from_millis(20);
 
-/// What became of a file that was copied.
+/// The result of copying a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copied {
     pub(crate) bytes: u64,
@@ -65,7 +66,7 @@ pub(crate) fn copy_file(
     handle::set_time(copy.as_fd(), before.mtime).map_err(doing("set the time"))?;
     drop(copy);
 
-    // By name: the file that was read may have changed, or another may have its name now.
+    // Looked up by name, because the file may have changed, or another may have its name now.
     match from.dir.stat(&from.name) {
         Ok(Some(after)) if after == before => {}
         _ => return Err(Error::Unsettled),
@@ -94,22 +95,22 @@ pub(crate) fn make_link(
     temp.rename()
 }
 
-/// Makes a directory. Until its own turn comes again it is for its owner alone.
+/// Makes a directory. Only its owner has access until its own key runs again.
 pub(crate) fn make_directory(to: &Spot) -> Result<(), Error> {
     let made = to.dir.create_directory(&to.name);
     made.map_err(doing("create a directory"))
 }
 
-/// What became of an entry whose mode or time was to be set.
+/// The result of setting mode or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retouched {
-    /// This is its mode now; a symlink has none.
+    /// The new mode. A symlink has none.
     Done(Option<u32>),
     /// The file has other names. They may be outside the target, so nothing was changed.
     Shared,
 }
 
-/// Sets the mode and the time of an entry that is right otherwise.
+/// Sets the mode and the time of an entry whose content is right.
 ///
 /// # Errors
 ///
@@ -140,9 +141,8 @@ pub(crate) fn retouch(to: &Spot, shape: &Shape) -> Result<Retouched, Error> {
     }
 }
 
-/// Runs `work`, which creates, renames or deletes an entry of `dir`. If the directory turns out to
-/// be read-only it is made writable; its own key, which follows every such change, makes it right
-/// again.
+/// Runs `work`, which creates, renames or deletes an entry of `dir`. A read-only directory is made
+/// writable. Its own key follows every such change, and restores its mode.
 pub(crate) fn in_directory<T>(
     dir: &Dir,
     mut work: impl FnMut() -> Result<T, Error>,
@@ -157,7 +157,7 @@ pub(crate) fn in_directory<T>(
     }
 }
 
-/// Gives a copy the mode of its source, as far as its owner may have it. Returns that.
+/// Gives a copy the mode of its source, without bits that its owner may not have. Returns the mode.
 fn give_mode(copy: &File, source: &Stat) -> io::Result<u32> {
     let mode = source.rights().mode_for(stat_of(copy)?.owner);
     handle::set_mode(copy.as_fd(), mode)?;
@@ -168,7 +168,7 @@ fn stat_of(file: &File) -> io::Result<Stat> {
     Ok(rustix::fs::fstat(file)?.into())
 }
 
-/// A symlink that has taken the file's place, or nothing, is news; the rest is an error.
+/// If the file is now missing or a symlink, the source has changed. Anything else is an error.
 fn unreadable(error: io::Error) -> Error {
     let is_link = Errno::from_io_error(&error).is_some_and(is_symlink);
     if is_link || is_absent(&error) {
@@ -178,7 +178,7 @@ fn unreadable(error: io::Error) -> Error {
     }
 }
 
-/// Whether a file was last written to long enough ago. One from the future is taken as it is.
+/// Whether a file was last written to long enough ago. A time in the future counts as long ago.
 fn has_rested(mtime: Timespec) -> bool {
     // Before 1970 is long ago.
     let seconds = u64::try_from(mtime.tv_sec).unwrap_or(0);
@@ -188,7 +188,7 @@ fn has_rested(mtime: Timespec) -> bool {
     !matches!(age, Some(Ok(age)) if age < REST)
 }
 
-/// Names for what is not finished, which no other run uses.
+/// Names of unfinished entries, which no other run uses.
 #[derive(Debug)]
 pub(crate) struct Temps {
     prefix: String,
@@ -197,7 +197,7 @@ pub(crate) struct Temps {
 
 impl Temps {
     pub(crate) fn new() -> Self {
-        // A process id may come again; with the time it does not.
+        // A process id may repeat. Together with the time it does not.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_nanos();
         Self {
@@ -221,7 +221,7 @@ impl Temps {
     }
 }
 
-/// A temporary entry beside another: gone when this is dropped, unless it was renamed.
+/// A temporary entry beside another. It is removed on drop, unless it was renamed.
 struct Temp<'s> {
     spot: &'s Spot,
     name: OsString,
@@ -229,7 +229,7 @@ struct Temp<'s> {
 }
 
 impl Temp<'_> {
-    /// Puts it in the place of the other.
+    /// Renames it to the other's name.
     fn rename(mut self) -> Result<(), Error> {
         let renamed = self.spot.dir.rename(&self.name, &self.spot.name);
         renamed.map_err(doing("rename the copy"))?;
@@ -243,7 +243,7 @@ impl Drop for Temp<'_> {
         if self.is_kept {
             return;
         }
-        // It may not have been made; what else goes wrong, the next run puts right.
+        // It may not exist. The next run removes what this cannot.
         let dir = &self.spot.dir;
         if let Err(error) = dir.remove_file(&self.name)
             && error.kind() == io::ErrorKind::PermissionDenied

@@ -1,12 +1,12 @@
-//! Directories held open, and what can be done in them: the only way into the two trees.
+//! Open directories and their operations. All access to the two trees is through them.
 //!
-//! A path is resolved from an open directory, and no symlink is followed in it. Every operation
-//! takes one name in a directory that is open. A directory that another program replaces by a
-//! symlink in the middle of it all is either still the one that was opened, or is not entered.
-//! Paths may be of any length, because the system is given a piece at a time.
+//! A path is resolved from an open directory, and no symlink is followed. Every operation takes one
+//! name in an open directory. If another program replaces a directory by a symlink meanwhile, the
+//! open directory stays the same, or the symlink is not entered. Paths may have any length, because
+//! the system gets one piece at a time.
 //!
 //! cap-std would also follow symlinks that stay inside. Here not even those are followed, because a
-//! symlink is copied as what it is.
+//! symlink is copied as a symlink.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::beneath::{WALK, is_symlink, open_beneath};
 use crate::handle::{self, Handle};
 use crate::stat::Stat;
 
-/// An open directory. It stays the same one whatever becomes of its path.
+/// An open directory. It stays the same even if its path changes.
 #[derive(Debug)]
 pub(crate) struct Dir(OwnedFd);
 
@@ -38,19 +38,19 @@ pub(crate) struct Spot {
 const ITSELF: &str = ".";
 
 impl Dir {
-    /// Opens the directory at `path`. Symlinks are followed: the user has named it.
+    /// Opens the directory at `path`. Symlinks are followed, because the user has named the path.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = WALK | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Opens the directory `name`. Returns `None` if there is none: nothing, a file, a symlink.
+    /// Opens the directory `name`. Returns `None` if it is missing, a file or a symlink.
     pub(crate) fn child(&self, name: &OsStr) -> io::Result<Option<Self>> {
         self.walk([name])
     }
 
-    /// Opens the directory at `path` below this one. Returns `None` if it, or one that it should be
-    /// in, is not a directory.
+    /// Opens the directory at `path` below this one. Returns `None` if it or a parent is not a
+    /// directory.
     pub(crate) fn walk<'p>(
         &self,
         path: impl IntoIterator<Item = &'p OsStr>,
@@ -74,8 +74,8 @@ impl Dir {
         Ok(at.map(Self))
     }
 
-    /// Finds where the entry at `path` below this directory stands. Returns `None` if one of the
-    /// directories that it should be in is not one. The empty path stands for the directory itself.
+    /// Finds the entry at `path` below this directory. Returns `None` if a parent is not a
+    /// directory. The empty path is the directory itself.
     pub(crate) fn find(&self, path: &Path) -> io::Result<Option<Spot>> {
         let mut names = names(path)?;
         let name = names.pop().unwrap_or(OsStr::new(ITSELF));
@@ -97,7 +97,7 @@ impl Dir {
         Ok(rustix::fs::fstat(&self.0)?.into())
     }
 
-    /// Returns what the symlink `name` points to.
+    /// Returns the target of the symlink `name`.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let text = rustix::fs::readlinkat(&self.0, name, Vec::new())?;
         Ok(OsString::from_vec(text.into_bytes()).into())
@@ -115,7 +115,7 @@ impl Dir {
                 continue;
             }
             let is_directory = match entry.file_type() {
-                // Some file systems do not say.
+                // Some file systems do not report the type.
                 FileType::Unknown => self.stat(name)?.is_some_and(|stat| stat.is_directory()),
                 kind => kind == FileType::Directory,
             };
@@ -146,7 +146,7 @@ impl Dir {
         Ok(rustix::fs::symlinkat(text, &self.0, name)?)
     }
 
-    /// Gives the entry `from` the name `to`, in the place of what has that name.
+    /// Renames the entry `from` to `to`, and replaces an entry of that name.
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
     }
@@ -188,9 +188,9 @@ impl AsFd for Dir {
     }
 }
 
-/// Takes names off a path, as many as the system takes at a time. Returns an empty path at the end.
+/// Takes as many names off a path as fit into one call. Returns an empty path at the end.
 fn next_piece<'p>(names: &mut Peekable<impl Iterator<Item = &'p OsStr>>) -> PathBuf {
-    /// Less than the longest path of any system by more than the longest name.
+    /// Shorter than any system's longest path, by more than the longest name.
     const LENGTH: usize = 512;
     let mut piece = PathBuf::new();
     while piece.as_os_str().len() < LENGTH
@@ -201,7 +201,7 @@ fn next_piece<'p>(names: &mut Peekable<impl Iterator<Item = &'p OsStr>>) -> Path
     piece
 }
 
-/// The names that make up a path. There is no way up in it, and none from the root.
+/// The names of a path. It has no `..`, and does not start at the root.
 fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
     let name = |component| match component {
         Component::Normal(name) => Ok(name),

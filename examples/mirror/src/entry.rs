@@ -1,4 +1,4 @@
-//! One entry: made as the source's is.
+//! Makes one entry of the target like the source's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::removal::remove;
 use crate::roots::Look;
 
 impl Mirror {
-    /// Makes the target right at `path`, and adds the keys of what else that touches.
+    /// Corrects the target at `path`, and adds the keys of other paths that this affects.
     pub(crate) fn entry(&self, path: &Arc<Path>) -> Result<(), Error> {
         let source = self.roots.look_at_source(path)?;
         let target = self.roots.look_at_target(path)?;
@@ -31,7 +31,7 @@ impl Mirror {
                 return Ok(());
             }
             Plan::Parent => {
-                // Once the parent is there, its tree brings this path back.
+                // Once the parent exists, its tree adds this path again.
                 self.add_parent(path);
                 return Ok(());
             }
@@ -42,8 +42,8 @@ impl Mirror {
             Plan::Delete => self.delete(path, target.spot()?),
             Plan::Make { shape, first } => self.make(path, shape, &source, target.spot()?, first),
         };
-        // The directory's own time has changed with it, even by what failed. Of many such adds the
-        // queue makes one run, after the last of those that are before it in the queue.
+        // The parent's time has changed too, perhaps even by a failure. The queue coalesces many
+        // such adds into one run, after the keys that are queued before it.
         self.add_parent(path);
         changed
     }
@@ -87,8 +87,8 @@ impl Mirror {
                     clear()?;
                     copy::make_directory(to)
                 })?;
-                // It is there from now on, whatever happens next, so the rest must not depend on
-                // this run: its mode and time, and what is in it.
+                // The directory exists now, even if this run fails. So its mode, its time and its
+                // contents get runs of their own.
                 self.add(Key::Entry(Arc::clone(path)));
                 self.add(Key::Tree(Arc::clone(path)));
                 count(&self.tally.directories, 1);
@@ -114,7 +114,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Keeps for the report whether the copy was given less than the mode of its source.
+    /// Records for the report whether the copy has fewer rights than its source.
     fn note_mode(&self, path: &Arc<Path>, shape: &Shape, mode: Option<u32>) {
         let wanted = shape.rights().map(|rights| rights.mode);
         mark(&self.troubles.without_set_id, path, wanted != mode);

@@ -1,4 +1,4 @@
-//! Why a path could not be made right.
+//! Why a path could not be corrected.
 
 use std::fmt;
 use std::io;
@@ -10,11 +10,11 @@ pub(crate) enum Error {
         doing: &'static str,
         error: io::Error,
     },
-    /// The source is being written to: what a copy would hold is not what the source will hold.
+    /// The source is being written to, so a copy would be out of date.
     Unsettled,
     /// Another program is changing the target.
     Interfered,
-    /// The source's root is not the directory it was. Its emptiness must not empty the target.
+    /// The source's root is no longer the same directory. An empty one must not empty the target.
     SourceLost,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Error {
             Self::Io { doing, error } => write!(f, "cannot {doing}: {error}"),
             Self::Unsettled => f.write_str("the source keeps changing"),
             Self::Interfered => f.write_str("another program keeps changing the target"),
-            Self::SourceLost => f.write_str("the source directory is gone or another one"),
+            Self::SourceLost => f.write_str("the source directory was removed or replaced"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The queue's own figures.
+//! The queue's metrics.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use requeue::metrics::{Metrics, Times};
 
 use crate::mirror::locked;
 
-/// What the queue reports. Clones share the figures: one is the queue's, one the summary's.
+/// The metrics of the queue. Clones share them: one is for the queue, one for the summary.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures(Arc<Mutex<Counts>>);
 

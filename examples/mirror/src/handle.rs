@@ -1,6 +1,6 @@
 //! An entry that is held open while its attributes are read and set.
 //!
-//! By name, another program could put a hard link to a file elsewhere in its place in between.
+//! With a name instead, another program could replace it by a hard link to a file elsewhere.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux;
@@ -25,7 +25,7 @@ fn modified(mtime: Timespec) -> Timestamps {
     }
 }
 
-/// The bits have another type on each system.
+/// The type of the bits differs between systems.
 fn mode_of(bits: u32) -> Mode {
     Mode::from_raw_mode(bits as _)
 }

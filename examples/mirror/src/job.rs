@@ -23,18 +23,18 @@ use crate::roots::Roots;
 use crate::snapshot;
 use crate::watch::Watch;
 
-/// The first pause after a failure; each is twice as long as the one before.
+/// The first pause after a failure. Each pause is twice as long as the previous one.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How often the main thread looks whether all is done, and shows how far it is.
+/// How often the main thread shows progress and checks whether everything is done.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What a shell reports of a program that Ctrl-C ended.
+/// The exit code that shells report for a program ended by Ctrl-C.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// Mirrors as told. The error, one line for the user, says why it could not even begin.
+/// Mirrors the trees. The error is one line for the user: why the job could not start.
 pub(crate) fn start(options: &Options) -> Result<Report, String> {
     let begun = Instant::now();
     let roots = Roots::open(&options.source, &options.target)?;
@@ -46,7 +46,7 @@ pub(crate) fn start(options: &Options) -> Result<Report, String> {
         .no_retry_rate()
         .report_to(figures.clone())
         .build();
-    // The watch comes before the first walk, so that nothing is missed in between.
+    // The watch starts before the first walk, so that nothing is missed in between.
     let watch = options
         .watch
         .then(|| Watch::new(roots.source(), queue.clone()));
@@ -69,17 +69,17 @@ pub(crate) fn start(options: &Options) -> Result<Report, String> {
     Ok(report(mirror, leftovers, begun.elapsed()))
 }
 
-/// What the main thread waits for.
+/// An event that ends the main thread's wait.
 enum Message {
-    /// Ctrl-C, or a polite kill.
+    /// Ctrl-C or SIGTERM.
     Stop,
-    /// No key is left, and without a watch none will come.
+    /// No key is left, and without a watch there will be no more.
     Settled,
     /// The workers have ended.
     Ended,
 }
 
-/// Runs the workers until everything is done, or until a signal stops it.
+/// Runs the workers until everything is done, or until a signal.
 fn work(
     mirror: &Mirror,
     options: &Options,
@@ -118,7 +118,7 @@ fn work(
         supervise(mirror, &messages);
         signal_handle.close();
         let ended = running.join();
-        // If no worker could be started, nothing else settles the queue.
+        // Needed if no worker could be started.
         mirror.queue.clear();
         match ended {
             Ok(leftovers) => leftovers,
@@ -127,7 +127,7 @@ fn work(
     })
 }
 
-/// Shows how far it is, and shuts the queue down once it is settled or on a signal.
+/// Shows progress, and shuts the queue down once it is settled or on a signal.
 fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     let mut is_stopping = false;
     let mut in_step_after = None;
@@ -142,7 +142,9 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
             Ok(Message::Stop) => {
                 is_stopping = true;
                 mirror.queue.shut_down();
-                mirror.progress.warn("stopping; once more to stop at once");
+                mirror
+                    .progress
+                    .warn("stopping. Press again to stop at once");
             }
             Ok(Message::Settled) => mirror.queue.shut_down(),
             Err(RecvTimeoutError::Timeout) => poll(mirror, &mut polled),
@@ -158,8 +160,8 @@ fn supervise(mirror: &Mirror, messages: &Receiver<Message>) {
     }
 }
 
-/// Adds the keys of what is polled, if it is time for that. While those of the last time are in the
-/// queue that changes nothing.
+/// Adds the keys of polled directories when it is time. Keys that are still queued stay as they
+/// are.
 fn poll(mirror: &Mirror, last: &mut Instant) {
     if let Some(watch) = &mirror.watch
         && last.elapsed() >= watch.poll_every()
@@ -169,8 +171,7 @@ fn poll(mirror: &Mirror, last: &mut Instant) {
     }
 }
 
-/// What the queue holds, all at one moment: a key that goes from one state to another in between
-/// would be missed by three questions.
+/// The counts of the queue at one moment. Three separate calls could miss a key that changes state.
 fn load(queue: &Queue) -> Load {
     let stats = queue.stats();
     Load {
@@ -189,7 +190,7 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
         .collect();
     let mut left: BTreeSet<Key> = take(&mut *locked(&mirror.troubles.refused));
     left.extend(leftovers.into_iter().map(|leftover| leftover.key));
-    // A poll that the end came before is nothing left undone.
+    // A poll that did not run before the end is not unfinished work.
     left.retain(|key| !is_poll(&mirror, key) && is_amiss(&mirror, key));
     Report {
         source: mirror.roots.source().into(),
@@ -205,7 +206,7 @@ fn report(mut mirror: Mirror, leftovers: Vec<Leftover<Key>>, elapsed: Duration) 
     }
 }
 
-/// Whether the key is of a directory that was looked into before, and is again from time to time.
+/// Whether the key belongs to a polled directory that was listed before.
 fn is_poll(mirror: &Mirror, key: &Key) -> bool {
     match (&mirror.watch, key) {
         (Some(watch), Key::Tree(path)) => watch.is_polled(path),
@@ -213,8 +214,8 @@ fn is_poll(mirror: &Mirror, key: &Key) -> bool {
     }
 }
 
-/// Whether there is something to do for a key: its source may be gone since, and the target with
-/// it, or the run of another key may have made it right.
+/// Whether a key still needs work. Its source and target may have disappeared since, or the run of
+/// another key may have corrected it.
 fn is_amiss(mirror: &Mirror, key: &Key) -> bool {
     let (path, is_tree) = match key {
         Key::Entry(path) => (path, false),

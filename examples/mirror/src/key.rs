@@ -1,4 +1,4 @@
-//! What the queue is given.
+//! The keys of the queue.
 
 use std::fmt;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use crate::text::Escaped;
 
-/// A place where something may have to be done, relative to both trees; the root is the empty path.
+/// A path to check, relative to both trees. The root is the empty path.
 ///
-/// The queue stores a key once and hands it out by clone, so a key should be cheap to clone: here
-/// that is a reference count.
+/// The queue stores a key once and hands out clones, so a key should be cheap to clone. This one
+/// only counts references.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Key {
-    /// The entry at this path, for itself: whether it exists, its type, content, mode and time.
-    /// What is in a directory is not its affair, so an event costs a look at one path.
+    /// The entry at this path: whether it exists, its type, content, mode and time. The children of
+    /// a directory have their own keys, so an event costs a look at one path.
     Entry(Arc<Path>),
-    /// What is in the directory at this path, all the way down: adds the keys of its children. It
-    /// changes nothing itself, so it may run beside the entry's own key.
+    /// The contents of the directory at this path: adds the keys of its children, at every depth.
+    /// It changes nothing itself, so it may run beside the entry's own key.
     Tree(Arc<Path>),
 }
 
@@ -29,7 +29,7 @@ impl Key {
         Self::Tree(path.into())
     }
 
-    /// Both keys of the root: everything is to be looked at.
+    /// Both keys of the root, to check everything.
     pub(crate) fn everything() -> [Self; 2] {
         [Self::entry(Path::new("")), Self::tree(Path::new(""))]
     }

@@ -1,4 +1,4 @@
-//! Keeps one directory tree a faithful copy of another, through a requeue work queue.
+//! Keeps one directory tree a faithful copy of another, with a requeue work queue.
 //!
 //! ```text
 //!   first walk ──┐                    ┌─ worker ─┐
@@ -8,15 +8,15 @@
 //!        └──── again later ◀── failed ◀────────── done ◀────┴──▶ add: children, parent
 //! ```
 //!
-//! A key says *where* something may be wrong, never *what* has happened: a worker compares source
-//! and target at that path as they are now. So a thousand events on one path make one copy, an
-//! event that comes twice does no harm, and a run that was killed is made good by the next one.
+//! A key says *where* something may be wrong, never *what* has happened. A worker compares source
+//! and target at that path as they are now. So a thousand events on one path cause one copy, a
+//! repeated event is harmless, and the next run repairs what a killed run left.
 //!
-//! - `key` and `job` are the queue's side: what a key is, and how queue, workers, signals and
-//!   progress come together.
+//! - `key` defines the keys. `job` connects queue, workers, signals and progress.
 //! - `plan` compares, `entry` and `tree` act, `copy` and `removal` write, `watch` listens.
-//! - `roots` opens the two trees. `dir` is the only way into them, on `beneath` and `handle`.
-//! - `args`, `progress`, `figures`, `snapshot`, `report` and `text` face the user.
+//! - `roots` opens the two trees. All access to them is through `dir`, which uses `beneath` and
+//!   `handle`.
+//! - `args`, `progress`, `figures`, `snapshot`, `report` and `text` are the user interface.
 
 #[cfg(unix)]
 mod args;
@@ -67,7 +67,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-/// The arguments, or the trees they name, make no sense; or the job could not begin.
+/// The arguments or the trees are wrong, or the job could not start.
 const EXIT_USAGE: u8 = 2;
 
 #[cfg(unix)]
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let done = match args::parse(std::env::args_os().skip(1)) {
         Ok(Command::Mirror(options)) => job::start(&options),
         Ok(Command::Say(text)) => {
-            // A pipe that is closed early is no error.
+            // A pipe that closes early is not an error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }
@@ -99,6 +99,8 @@ fn main() -> ExitCode {
 
 #[cfg(not(unix))]
 fn main() -> ExitCode {
-    eprintln!("mirror: this example needs the modes, symlinks and signals of a Unix");
+    eprintln!(
+        "mirror: this example runs only on Unix, because it needs modes, symlinks and signals"
+    );
     ExitCode::from(EXIT_USAGE)
 }

@@ -1,4 +1,4 @@
-//! What the workers share.
+//! The state that workers share, and one run of a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::roots::Roots;
 use crate::text::Escaped;
 use crate::watch::Watch;
 
-/// Each failed key waits for its own backoff only. The default limiter's common bucket, made to
-/// spare a server, would have a thousand failures wait for each other.
+/// Each failed key waits only for its own backoff. The default limiter also has a common bucket,
+/// which spares a server but would make a thousand failures wait for each other.
 pub(crate) type Queue = WorkQueue<Key>;
 
 pub(crate) struct Mirror {
@@ -33,7 +33,7 @@ pub(crate) struct Mirror {
     pub(crate) verbose: bool,
 }
 
-/// What was done, counted.
+/// Counters of finished work.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) runs: AtomicU64,
@@ -45,7 +45,7 @@ pub(crate) struct Tally {
     pub(crate) deleted: AtomicU64,
     /// Entries that were compared and found equal.
     pub(crate) right: AtomicU64,
-    /// Runs that put a copy off, since the source was being written to.
+    /// Runs that postponed a copy, because the source was being written to.
     pub(crate) postponed: AtomicU64,
 }
 
@@ -64,12 +64,12 @@ impl Tally {
     }
 }
 
-/// What was not done, and why.
+/// Unfinished work, and why.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
-    /// Given up, and not made right since.
+    /// Given up, and not corrected since.
     pub(crate) given_up: Mutex<BTreeMap<Key, GivenUp>>,
-    /// Not taken by the queue, since it was shutting down.
+    /// Refused by the queue, because it was shutting down.
     pub(crate) refused: Mutex<BTreeSet<Key>>,
     /// Devices, sockets and FIFOs.
     pub(crate) special: Paths,
@@ -87,7 +87,7 @@ pub(crate) struct GivenUp {
 }
 
 impl Mirror {
-    /// Makes one place right. This is what the workers run.
+    /// Corrects one path. The workers run this.
     pub(crate) fn reconcile(&self, key: &Key) -> Result<Action, Error> {
         let done = match key {
             Key::Entry(path) => self.entry(path),
@@ -99,8 +99,8 @@ impl Mirror {
                 self.cured(key);
                 Ok(Action::Success)
             }
-            // Nothing is wrong: events will go on coming, and the last copy is the one that counts.
-            // Without a watch this ends some time, as a failure.
+            // This is not a failure: more events follow, and only the last copy counts. Without a
+            // watch it ends as a failure at some point.
             Err(Error::Unsettled) if self.watch.is_some() => {
                 count(&self.tally.postponed, 1);
                 Ok(Action::RequeueAfter(REST))
@@ -116,18 +116,18 @@ impl Mirror {
             is_disk_full: matches!(failure, Failure::Error(error) if error.is_disk_full()),
         };
         if self.watch.is_some() {
-            // The report may be days away.
+            // The final report may be days away.
             let why = &given_up.why;
             self.progress.warn(&format!("given up: {key}: {why}"));
         }
         locked(&self.troubles.given_up).insert(key.clone(), given_up);
     }
 
-    /// A key has succeeded, whatever became of it before.
+    /// A key has succeeded, so earlier failures no longer count.
     fn cured(&self, key: &Key) {
         let mut given_up = locked(&self.troubles.given_up);
         given_up.remove(key);
-        // Something has changed about a directory that could not be listed.
+        // A directory that could not be listed has changed.
         if let Key::Entry(path) = key
             && given_up.contains_key(&Key::Tree(Arc::clone(path)))
         {
@@ -135,14 +135,14 @@ impl Mirror {
         }
     }
 
-    /// Adds a key. While the queue shuts down it hands the key back, and the report names it.
+    /// Adds a key. A queue that shuts down hands the key back, and the report names it.
     pub(crate) fn add(&self, key: Key) {
         if let Err(rejected) = self.queue.add(key) {
             locked(&self.troubles.refused).insert(rejected.into_key());
         }
     }
 
-    /// Adds many keys, taking the queue's lock once for a good many.
+    /// Adds many keys, with many under each lock.
     pub(crate) fn add_all(&self, keys: Vec<Key>) {
         const AT_ONCE: usize = 256;
         let mut keys = keys.into_iter().peekable();
@@ -154,7 +154,7 @@ impl Mirror {
         }
     }
 
-    /// Tells the user of a change, if told to.
+    /// Prints a change, if the user wants that.
     pub(crate) fn tell(&self, what: &str, path: &Path) {
         if self.verbose {
             self.progress.say(&format!("{what} {}", Escaped(path)));
@@ -166,7 +166,7 @@ pub(crate) fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
-/// Puts a path in the set, or takes it out.
+/// Adds a path to the set, or removes it.
 pub(crate) fn mark(paths: &Paths, path: &Arc<Path>, is_in: bool) {
     let mut paths = locked(paths);
     if is_in {
@@ -176,7 +176,7 @@ pub(crate) fn mark(paths: &Paths, path: &Arc<Path>, is_in: bool) {
     }
 }
 
-/// Nothing here is left half-done by a panic, so a poisoned lock is as good as any.
+/// A panic leaves nothing here half-done, so a poisoned lock can still be used.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

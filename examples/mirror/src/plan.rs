@@ -1,28 +1,27 @@
-//! Comparing: what there is at a path on either side, and what follows.
+//! Compares source and target at a path, and decides what to do.
 
 use std::path::PathBuf;
 
 use rustix::fs::Timespec;
 
-/// What there is at a path.
+/// The entry at a path, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// A directory that it should be in is missing, or is not a directory but, say, a symlink:
-    /// following that one would lead outside the tree.
+    /// A parent is missing, or is not a directory. It may be a symlink that leads outside the tree.
     NoParent,
     Absent,
     Here(Shape),
 }
 
-/// What is compared of an entry.
+/// The compared attributes of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Directory {
         rights: Rights,
         mtime: Timespec,
     },
-    /// Equal size and time stand for equal content, as they do for rsync and make. [`copy`] keeps
-    /// them from being equal by accident.
+    /// Equal size and time count as equal content, as in rsync and make. [`copy`] makes sure that
+    /// they are not equal by accident.
     ///
     /// [`copy`]: crate::copy
     File {
@@ -69,9 +68,9 @@ impl Shape {
 impl Rights {
     /// Returns the mode of a copy that belongs to `copy_owner`.
     ///
-    /// Set-user-ID and set-group-ID are left out unless user and group are the same: a program that
-    /// runs as its owner must not become one that runs as the user who made the copy. The sticky
-    /// bit only takes rights away, and stays.
+    /// Set-user-ID and set-group-ID are kept only if user and group are the same. Otherwise the
+    /// copy would run with the rights of the user who made it. The sticky bit only removes rights,
+    /// so it is kept.
     pub(crate) fn mode_for(self, copy_owner: Owner) -> u32 {
         const SET_ID: u32 = 0o6000;
         if self.owner == copy_owner {
@@ -82,18 +81,18 @@ impl Rights {
     }
 }
 
-/// What makes the target right.
+/// How to correct the target.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan<'s> {
     /// It is.
     Nothing,
-    /// The directory above has to be made right first. Making it brings back what is in it.
+    /// The parent directory has to be corrected first. That adds the keys of its contents again.
     Parent,
     /// The source has nothing there.
     Delete,
-    /// Right but for mode or time.
+    /// Only mode or time are wrong.
     Retouch(&'s Shape),
-    /// Make it like this. What is there now has to go `first` if it cannot be replaced in one step.
+    /// Make it like this. `first` removes the present entry if one step cannot replace it.
     Make { shape: &'s Shape, first: bool },
 }
 

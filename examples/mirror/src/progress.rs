@@ -1,4 +1,4 @@
-//! How far it is: a bar in a terminal, lines elsewhere. Both on stderr.
+//! Progress on stderr: a bar in a terminal, lines elsewhere.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::mirror::{Tally, locked};
 
-/// Between two lines where there is no terminal.
+/// The time between two lines if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) enum Progress {
@@ -19,7 +19,7 @@ pub(crate) enum Progress {
     Lines(Mutex<Instant>),
 }
 
-/// What the queue holds at one moment.
+/// The number of keys in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) ready: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Whether everything is done.
+    /// Whether there is nothing left to do.
     pub(crate) fn is_idle(self) -> bool {
         self.to_go() == 0
     }
@@ -50,7 +50,7 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// Shows how far it is, unless that was shown a moment ago.
+    /// Shows the progress, but not too often.
     pub(crate) fn show(&self, load: Load, tally: &Tally) {
         let runs = tally.runs.load(Ordering::Relaxed);
         match self {
@@ -73,7 +73,7 @@ impl Progress {
         }
     }
 
-    /// Everything is done, and it goes on.
+    /// Shows that the trees are the same, and that the program keeps watching.
     pub(crate) fn in_step(&self, tally: &Tally) {
         let runs = tally.runs.load(Ordering::Relaxed);
         let message = format!(
@@ -92,7 +92,7 @@ impl Progress {
 
     /// A line on stdout.
     pub(crate) fn say(&self, line: &str) {
-        // If the reader is gone, the work still matters.
+        // If nobody reads this, the work continues.
         self.above(|| drop(writeln!(io::stdout(), "{line}")));
     }
 
@@ -101,7 +101,7 @@ impl Progress {
         self.above(|| write_line(&format!("mirror: {line}")));
     }
 
-    /// Lines on stderr, with no other between them.
+    /// Lines on stderr, without other lines between them.
     pub(crate) fn warn_all(&self, lines: &[String]) {
         let lines: Vec<_> = lines.iter().map(|line| format!("mirror: {line}")).collect();
         self.above(|| write_line(&lines.join("\n")));

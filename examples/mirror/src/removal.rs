@@ -1,4 +1,4 @@
-//! Removing an entry, and everything below it.
+//! Removes an entry, and everything below it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -7,13 +7,13 @@ use rustix::io::Errno;
 
 use crate::dir::{Dir, Spot};
 
-/// A removal in progress. It holds two directories open, however deep the tree is, and goes up by
-/// going down again from where it began: the way up from a directory that was moved leads out.
+/// A removal in progress. It holds only two directories open at any depth. To go up, it goes down
+/// again from the start, because the parent of a moved directory may be outside.
 pub(crate) struct Removal<'s> {
     spot: &'s Spot,
     /// The directories that are being emptied, each in the one before it.
     levels: Vec<Level>,
-    /// The last of them.
+    /// The innermost of them.
     innermost: Option<Dir>,
 }
 
@@ -23,13 +23,13 @@ struct Level {
     directories: Vec<OsString>,
 }
 
-/// Removes whatever is at `spot`, if there is anything.
+/// Removes the entry at `spot`, if there is one.
 pub(crate) fn remove(spot: &Spot) -> io::Result<()> {
     let Some(mut removal) = Removal::begin(spot)? else {
         return Ok(());
     };
-    // Each step empties or removes a directory. What is put into one after it was emptied is not
-    // looked for: it makes the removal fail.
+    // Each step empties or removes a directory. If another program adds an entry after that, the
+    // removal fails.
     while removal.step()? {}
     Ok(())
 }
@@ -57,7 +57,7 @@ impl<'s> Removal<'s> {
             return Ok(false);
         };
         if let Some(name) = level.directories.pop() {
-            // If it is not a directory any more, its own will not be empty.
+            // If it is no longer a directory, its parent will not be empty.
             self.enter(&name)?;
             return Ok(true);
         }
@@ -65,15 +65,15 @@ impl<'s> Removal<'s> {
         Ok(!self.levels.is_empty())
     }
 
-    /// Enters a directory and removes all but the directories in it. Returns `false` if it is no
-    /// directory.
+    /// Enters a directory and removes everything in it except directories. Returns `false` if it is
+    /// not a directory.
     fn enter(&mut self, name: &OsStr) -> io::Result<bool> {
         let outer = self.innermost.as_ref().unwrap_or(&self.spot.dir);
         let Some(dir) = outer.child(name)? else {
             return Ok(false);
         };
-        // It may have been mirrored as one that may not be written to. If that cannot be changed,
-        // the removal says why.
+        // The directory may be mirrored as read-only. If it cannot be made writable, the removal
+        // reports why.
         let _ = dir.open_up();
         let mut directories = Vec::new();
         for (name, is_directory) in dir.list()? {

@@ -1,4 +1,4 @@
-//! What was done, and what was not: the end of every run.
+//! The report at the end of a run: finished and unfinished work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -19,7 +19,7 @@ use crate::text::Escaped;
 /// Something was given up or left undone.
 const EXIT_UNFINISHED: u8 = 1;
 
-/// How many paths of a kind are named before the rest is only counted.
+/// How many paths of a kind are named. The rest is counted.
 const NAMED_MAX: usize = 10;
 
 pub(crate) struct Report {
@@ -37,9 +37,9 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The table goes to stdout, what is amiss to stderr, and what it comes to, to stdout again.
+    /// Prints the table to stdout, problems to stderr, and the verdict to stdout.
     pub(crate) fn print(&self) {
-        // If the reader is gone, the exit code says enough.
+        // If nobody reads this, the exit code says enough.
         let _ = io::stdout().write_all(self.table().as_bytes());
         let _ = io::stderr().write_all(self.amiss().as_bytes());
         let _ = writeln!(io::stdout(), "{}", self.verdict());
@@ -57,7 +57,7 @@ impl Report {
         self.given_up.is_empty() && self.left.is_empty()
     }
 
-    /// One line: whether the target is what it should be.
+    /// One line: whether the target is the same as the source.
     fn verdict(&self) -> String {
         if !self.is_finished() {
             return format!(
@@ -67,7 +67,7 @@ impl Report {
                 self.left.len(),
             );
         }
-        // What is polled may have changed a moment ago.
+        // A polled directory may have changed since.
         let since = if self.polled == 0 {
             "is now"
         } else {
@@ -101,7 +101,7 @@ impl Report {
             ("found right", &count(&tally.right)),
             ("paths queued for a check", &figures.adds),
             ("queued already, so merged", &figures.coalesced),
-            // To the queue a key that waits for its file to rest is one that comes back later.
+            // The queue also counts waiting for a file to rest as a retry.
             (
                 "tried again after a failure",
                 &figures.retries.saturating_sub(postponed),
@@ -127,7 +127,7 @@ impl Report {
             .iter()
             .partition(|(_, gone)| gone.is_disk_full);
         if let Some((first, _)) = full.first() {
-            // One cause, however many paths it hits.
+            // One cause for all these paths.
             let count = full.len();
             lines += &format!(
                 "mirror: given up: the target's disk is full: {count} paths, the first is {first}\n"

@@ -1,4 +1,4 @@
-//! The two trees, and looking into them without leaving them.
+//! The two trees, and access to their entries that never leaves them.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -18,12 +18,12 @@ use crate::text::Escaped;
 pub(crate) struct Roots {
     source: Root,
     target: Root,
-    /// Distinguishes the source from what stands in its place later, such as the bare mount point
-    /// of a disk that was taken away.
+    /// Distinguishes the source from a later directory of the same path, such as the bare mount
+    /// point of a removed disk.
     source_id: Id,
 }
 
-/// The top of a tree, open from the start on: whatever has its path later is another tree.
+/// The top of a tree. It is open from the start, so a later directory of that path is another tree.
 #[derive(Debug)]
 struct Root {
     /// Absolute, without symlinks: for the user, and for the watch.
@@ -31,7 +31,7 @@ struct Root {
     dir: Dir,
 }
 
-/// A place in a tree, and what there is.
+/// A place in a tree, and its entry.
 #[derive(Debug)]
 pub(crate) struct Look {
     /// `None` for [`Seen::NoParent`].
@@ -62,7 +62,7 @@ impl Roots {
         if !fs::metadata(&above).map_err(cannot)?.is_dir() {
             return Err(format!("the target is not a directory: {}", shown.1));
         }
-        // Before the target is made, lest it be made inside the source.
+        // Checked before the target is made, because it must not be made inside the source.
         refuse_overlap(&canonical, &above, target)?;
         fs::create_dir_all(target).map_err(cannot)?;
         let target_canonical = fs::canonicalize(target).map_err(cannot)?;
@@ -109,8 +109,8 @@ impl Roots {
         self.target.look(path).map_err(doing("read the target"))
     }
 
-    /// Makes sure that the source is still the directory it was, before something is deleted for
-    /// being absent there.
+    /// Checks that the source is still the same directory. Call it before a path is deleted because
+    /// the source does not have it.
     pub(crate) fn check_source(&self) -> Result<(), Error> {
         match fs::symlink_metadata(&self.source.path) {
             Ok(metadata) if id(&metadata) == self.source_id => Ok(()),
@@ -125,7 +125,7 @@ impl Root {
         Ok(Self { path, dir })
     }
 
-    /// Returns what there is at `path`. No symlink is followed, not even above the path's end.
+    /// Returns the entry at `path`. No symlink is followed, not even in a parent.
     fn look(&self, path: &Path) -> io::Result<Look> {
         let Some(spot) = self.dir.find(path)? else {
             return Ok(Look {
@@ -144,7 +144,7 @@ impl Look {
     ///
     /// # Errors
     ///
-    /// [`Error::Interfered`] if there is no directory that it could be in.
+    /// [`Error::Interfered`] if its parent does not exist.
     pub(crate) fn spot(&self) -> Result<&Spot, Error> {
         self.spot.as_ref().ok_or(Error::Interfered)
     }
@@ -153,7 +153,7 @@ impl Look {
         matches!(self.seen, Seen::Here(Shape::Directory { .. }))
     }
 
-    /// Opens the directory at this place. Returns `None` if there is none any more.
+    /// Opens the directory at this place. Returns `None` if it no longer exists.
     pub(crate) fn open_directory(&self) -> io::Result<Option<Dir>> {
         match &self.spot {
             Some(spot) => spot.dir.child(&spot.name),
@@ -176,7 +176,7 @@ fn look_once(spot: &Spot) -> io::Result<Seen> {
         },
         FileType::Symlink => match spot.dir.read_link(&spot.name) {
             Ok(to) => Shape::Link { to, mtime },
-            // Something else by now; an event, or the next run, finds it.
+            // It is something else by now. An event or the next run finds it.
             Err(error) if is_absent(&error) => return Ok(Seen::Absent),
             Err(error) => return Err(error),
         },
@@ -214,8 +214,8 @@ fn existing_part(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(part.unwrap_or(&path))
 }
 
-/// Whether `inner` is `outer` or somewhere below it. Directories are compared by identity, so that
-/// a second mount of one is found too.
+/// Whether `inner` is `outer` or below it. Directories are compared by identity, so a second mount
+/// of a directory is found too.
 fn is_inside(inner: &Path, outer: &Path) -> bool {
     inner.ancestors().any(|above| is_same(above, outer))
 }

@@ -1,4 +1,4 @@
-//! What the queue holds, key by key, for a user who asks what takes so long.
+//! The keys of the queue, for a user who asks what takes so long.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use requeue::{Instant, KeyState};
 use crate::key::Key;
 use crate::mirror::Queue;
 
-/// How many keys are looked at. A queue may hold a million.
+/// How many keys are visited. A queue may hold a million.
 const LOOK_MAX: usize = 10_000;
 
 /// How many are named.
 const LINES_MAX: usize = 20;
 
-/// Returns a line for some of the keys, those that run longest and are due soonest first, and one
-/// for the rest.
+/// Returns a line for some of the keys, and one for the rest. Keys that have run longest or are due
+/// soonest are first.
 pub(crate) fn lines(queue: &Queue) -> Vec<String> {
     let now = queue.now();
     let entries = queue.snapshot().take(LOOK_MAX);

@@ -1,17 +1,17 @@
-//! Copying the content of a file, and leaving its holes out.
+//! Copies the content of a file, without its holes.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Copies the first `size` bytes of `source` into `copy`, which is empty. What the file system of
-/// the source keeps as a hole becomes one. Returns how many bytes were read and written.
+/// Copies the first `size` bytes of `source` into `copy`, which is empty. Holes of the source
+/// become holes of the copy. Returns the number of copied bytes.
 ///
-/// Ends early if the source is shorter by now.
+/// Ends early if the source has become shorter.
 pub(crate) fn copy_content(source: &File, mut copy: &File, size: u64) -> io::Result<u64> {
     let mut copied = 0;
     let mut at = 0;
-    // Each turn gets further.
+    // Each iteration moves forward.
     while let Some(data) = next_data(source, at..size)? {
         let mut reader = source;
         reader.seek(SeekFrom::Start(data.start))?;
@@ -24,12 +24,12 @@ pub(crate) fn copy_content(source: &File, mut copy: &File, size: u64) -> io::Res
         }
         at = data.end;
     }
-    // The last hole ends where the file does.
+    // A hole at the end of the file.
     copy.set_len(size)?;
     Ok(copied)
 }
 
-/// Returns where in `range` data comes next, or `None` if the rest is a hole.
+/// Returns the next data in `range`, or `None` if the rest is a hole.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     use rustix::fs::{SeekFrom, seek};
@@ -41,7 +41,7 @@ fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(range.start)) {
         Ok(start) if start < range.end => start.max(range.start),
         Ok(_) | Err(Errno::NXIO) => return Ok(None),
-        // A file system that keeps no holes.
+        // The file system has no holes.
         Err(Errno::INVAL | Errno::NOTSUP) => return Ok(Some(range)),
         Err(error) => return Err(error.into()),
     };

@@ -1,11 +1,11 @@
-//! What the system knows of an entry.
+//! The attributes of an entry.
 
 use rustix::fs::{FileType, Mode, Timespec};
 
 use crate::plan::{Owner, Rights};
 
-/// The attributes that are compared or copied. Two equal ones of a file mean that nothing has
-/// changed it in between.
+/// The attributes that are compared or copied. If two of them are equal, nothing has changed the
+/// file in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) kind: FileType,
@@ -17,7 +17,7 @@ pub(crate) struct Stat {
     pub(crate) links: u64,
     pub(crate) mtime: Timespec,
     pub(crate) id: Id,
-    /// Any change of the above sets it, and no program can set it back.
+    /// Every change of the above sets it, and no program can set it back.
     ctime: Timespec,
 }
 

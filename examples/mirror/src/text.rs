@@ -1,11 +1,11 @@
-//! Names of files as a user can read them, on one line and without effect on a terminal.
+//! File names for people: on one line, and without effect on a terminal.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Shows a path. What is not printable is shown by its code, in the way of a Rust string, and so is
-/// each byte that is not UTF-8. A backslash is doubled, so that two paths never look the same.
+/// Shows a path. Unprintable characters and bytes that are not UTF-8 are escaped as in a Rust
+/// string. A backslash is doubled, so that two paths never look the same.
 pub(crate) struct Escaped<'p>(pub(crate) &'p Path);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,4 +1,4 @@
-//! What is in a directory: the keys of its children.
+//! The contents of a directory: adds the keys of its children.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,9 +13,8 @@ use crate::roots::Look;
 use crate::watch::Watched;
 
 impl Mirror {
-    /// Adds a key for everything that is in the directory on either side, and for the trees of the
-    /// directories in it that are on both. A tree that is missing in the target is brought by its
-    /// own entry, once that has been made.
+    /// Adds a key for each child on either side, and for the tree of each directory that both sides
+    /// have. If the target lacks a directory, its entry adds the tree once it is made.
     pub(crate) fn tree(&self, path: &Arc<Path>) -> Result<(), Error> {
         let entry = Key::Entry(Arc::clone(path));
         let source = self.roots.look_at_source(path)?;

@@ -1,7 +1,7 @@
-//! Listening to the source: each event is a key, and nothing more.
+//! Watches the source. Each event only adds a key.
 //!
-//! The system watches only so many directories. One that cannot be watched is polled: the key of
-//! its tree is added from time to time, and the queue makes one run of adds that come too fast.
+//! The system watches a limited number of directories. The others are polled: the key of their tree
+//! is added from time to time, and the queue coalesces adds that are too fast.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -16,33 +16,33 @@ use crate::key::Key;
 use crate::mirror::{Paths, Queue, locked};
 use crate::text::escaped;
 
-/// inotify watches single directories. A recursive watch built on it learns of a new
-/// directory, and watches it, too late for what was made in it meanwhile. So a directory is watched
-/// here when its tree is about to be listed. Elsewhere the system itself watches recursively.
+/// inotify watches single directories. A recursive watch built on it would start to watch a new
+/// directory too late, and miss entries that were made meanwhile. So a directory is watched here
+/// before its tree is listed. Other systems watch recursively themselves.
 const PER_DIRECTORY: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// How often a directory is polled, if there are few.
+/// How often directories are polled if there are few.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// What many of them add to that, each. Looking into one takes a small part of it.
+/// How much each polled directory adds to that. Listing one takes a small part of it.
 const POLL_EVERY_PER_DIRECTORY: Duration = Duration::from_millis(1);
 
 /// The watch over the source. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// An error if nothing can be watched.
+    /// The watcher, or why nothing can be watched.
     watcher: notify::Result<Mutex<RecommendedWatcher>>,
     /// The directories that are polled instead.
     polled: Paths,
     has_warned: AtomicBool,
 }
 
-/// What became of a directory that was to be watched.
+/// The result of trying to watch a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
-    /// What happens in it from now on is reported.
+    /// Its changes are reported from now on.
     Here,
-    /// It is polled. The first time the user should learn why.
+    /// It is polled. The first time, the reason is for the user.
     Polled {
         warning: Option<String>,
     },
@@ -50,11 +50,11 @@ pub(crate) enum Watched {
 }
 
 impl Watch {
-    /// Adds a key to `queue` for everything that happens in `source`.
+    /// Adds a key to `queue` for every change in `source`.
     pub(crate) fn new(source: &Path, queue: Queue) -> Self {
         let root = source.to_path_buf();
         let handler = move |event| {
-            // The queue refuses them when it shuts down: what changes then is the next run's.
+            // The queue refuses keys when it shuts down. The next run finds those changes.
             let _ = queue.add_many(keys(&event, &root));
         };
         let watcher = notify::recommended_watcher(handler).and_then(|mut watcher| {
@@ -70,8 +70,8 @@ impl Watch {
         }
     }
 
-    /// Makes sure that a directory of the source is watched, or polled if it cannot be. What is
-    /// listed after this and what is reported make up everything there is in it.
+    /// Watches a directory of the source, or polls it if it cannot be watched. A list that is made
+    /// after this call, together with the reported changes, misses nothing.
     pub(crate) fn cover(&self, source: &Path, path: &Arc<Path>) -> Watched {
         let covered = match &self.watcher {
             Ok(_) if !PER_DIRECTORY => Ok(()),
@@ -91,11 +91,11 @@ impl Watch {
         }
     }
 
-    /// Stops polling `path` and what was below it: there is no directory any more.
+    /// Stops polling `path` and everything below it, because the directory no longer exists.
     pub(crate) fn forget(&self, path: &Path) {
         let mut polled = locked(&self.polled);
         let is_below = |other: &&Arc<Path>| other.starts_with(path);
-        // Paths are in order by their names, so what is below comes right after.
+        // Paths are sorted by name, so paths below this one follow it.
         let from = (Bound::Included(path), Bound::Unbounded);
         let below = polled.range::<Path, _>(from).take_while(is_below);
         let below: Vec<_> = below.cloned().collect();
@@ -110,12 +110,12 @@ impl Watch {
         POLL_EVERY.saturating_add(POLL_EVERY_PER_DIRECTORY.saturating_mul(count))
     }
 
-    /// Returns the keys that look at everything that is polled.
+    /// Returns the keys of all polled directories.
     pub(crate) fn polls(&self) -> Vec<Key> {
         let polled = locked(&self.polled);
         let trees = polled.iter().map(|path| Key::Tree(Arc::clone(path)));
-        // The directory above reports what happens to a directory itself, or lists it when it is
-        // polled. There is none above the root.
+        // The parent reports changes of a directory itself, or lists it when the parent is polled.
+        // The root has no parent.
         let root = polled.get(Path::new("")).cloned().map(Key::Entry);
         trees.chain(root).collect()
     }
@@ -154,11 +154,11 @@ fn is_gone(error: &notify::Error) -> bool {
     }
 }
 
-/// Where something may be wrong after an event.
+/// The keys to check after an event.
 fn keys(event: &notify::Result<Event>, root: &Path) -> Vec<Key> {
     let event = match event {
         Ok(event) if !event.need_rescan() => event,
-        // Events were lost, and with them what they were about.
+        // Events were lost, so everything has to be checked.
         _ => return Key::everything().into(),
     };
     if !is_change(event.kind) {
@@ -170,7 +170,7 @@ fn keys(event: &notify::Result<Event>, root: &Path) -> Vec<Key> {
             continue;
         };
         keys.push(Key::entry(path));
-        // A directory's time changes with what is in it, and the system does not tell.
+        // A directory's time changes with its contents, without an event of its own.
         keys.extend(Key::parent_of(path));
         if may_bring_tree(event.kind) {
             keys.push(Key::tree(path));
@@ -179,7 +179,7 @@ fn keys(event: &notify::Result<Event>, root: &Path) -> Vec<Key> {
     keys
 }
 
-/// Reading is none of our business, least of all our own.
+/// Reads are ignored, in particular our own.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
@@ -188,7 +188,7 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
-/// Whether a directory may have come with something in it already.
+/// Whether a new directory may already have contents.
 fn may_bring_tree(kind: EventKind) -> bool {
     match kind {
         EventKind::Create(kind) => kind != CreateKind::File,

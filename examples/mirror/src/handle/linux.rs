@@ -1,5 +1,4 @@
-//! An entry held open by a descriptor that may stand for anything: also a symlink, and what may not
-//! be read.
+//! An entry held open by a descriptor, even if it is a symlink or cannot be read.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,7 +11,7 @@ use rustix_linux_procfs::proc_self_fd;
 use super::{mode_of, modified};
 use crate::stat::Stat;
 
-/// An open entry. It stays the same one whatever becomes of its name.
+/// An open entry. It stays the same even if its name changes.
 #[derive(Debug)]
 pub(crate) struct Handle(OwnedFd);
 
@@ -22,7 +21,7 @@ impl Handle {
             let flags = how | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             rustix::fs::openat(dir, name, flags, Mode::empty())
         };
-        // What cannot be read is opened as a place alone; to change that takes a detour.
+        // An unreadable entry is opened with `O_PATH`. Changing it takes a detour.
         let readable = open(OFlags::RDONLY | OFlags::NONBLOCK);
         Ok(Self(readable.or_else(|_| open(OFlags::PATH))?))
     }
@@ -43,7 +42,7 @@ impl Handle {
 /// Sets the mode of what is open.
 pub(crate) fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
     match rustix::fs::fchmod(fd, mode_of(mode)) {
-        // Opened as a place alone.
+        // Opened with `O_PATH`.
         Err(Errno::BADF) => set_mode_by_number(fd, mode),
         set => Ok(set?),
     }
@@ -52,7 +51,7 @@ pub(crate) fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<()> {
 /// Sets the time of what is open.
 pub(crate) fn set_time(fd: BorrowedFd<'_>, mtime: Timespec) -> io::Result<()> {
     match rustix::fs::utimensat(fd, "", &modified(mtime), AtFlags::EMPTY_PATH) {
-        // Linux before 5.8 wants a name.
+        // Linux before 5.8 needs a name.
         Err(Errno::INVAL | Errno::NOENT) => set_time_by_number(fd, mtime),
         set => Ok(set?),
     }

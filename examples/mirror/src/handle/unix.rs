@@ -1,5 +1,5 @@
-//! An entry held open, where it can be. A symlink, and what may not be read, is known by its name
-//! in an open directory alone: another entry that takes its name is changed in its stead.
+//! An entry that is held open if possible. A symlink or an unreadable entry is known only by its
+//! name in an open directory. If another entry takes that name, it is changed instead.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
