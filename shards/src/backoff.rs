@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::placement::mix;
 
-/// Pauses that double from 50 ms, each between half and all of that, so that replicas that failed
-/// together do not try again together.
+/// Pauses that double from 50 ms. Each is a random share of that, from half to all, so that
+/// replicas do not retry in lockstep.
 pub(crate) struct Backoff {
     first: Duration,
     next: Duration,
@@ -25,8 +25,8 @@ impl Backoff {
         }
     }
 
-    /// As [`next`](Self::next), after what has failed had lasted so long: the pauses begin again if
-    /// that is longer than the longest of them.
+    /// As [`next`](Self::next), after a failure of something that `lasted` so long. If it lasted
+    /// longer than the longest pause, the pauses start again.
     pub(crate) fn next_after(&mut self, lasted: Duration) -> Duration {
         if lasted > self.most {
             self.next = self.first;

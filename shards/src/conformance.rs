@@ -1,8 +1,8 @@
-//! The checks that an engine has to pass: what the documentation of [`Engine`] promises.
+//! The conformance suite for engines: it checks the promises of [`Engine`].
 //!
-//! For the tests of an engine. A check panics if the engine does not keep a promise, and if an
-//! operation fails. Each takes the name of a set that was not used before. Those that wait for a
-//! session to end take some seconds, on Tokio's clock.
+//! Call [`all`] in the tests of your engine. A check panics if the engine breaks a promise, or if
+//! an operation fails. Each check takes the name of an unused set. Checks that wait for a session
+//! to end take some seconds, on Tokio's clock.
 //!
 //! # Examples
 //!
@@ -36,9 +36,9 @@ pub use marks::{
 };
 pub use sessions::{ended_sessions, keeping, names, retiring, sessions_expire};
 
-/// The TTL of every session here: etcd knows no shorter one.
+/// The TTL of every session here. etcd has no shorter one.
 const TTL: Duration = Duration::from_secs(2);
-/// How long an engine may take to show what has taken place.
+/// How long an engine may take to show a change.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Runs every check, on sets whose names begin with `sets`. O(1) in space; about 20 seconds on an
@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 ///
 /// # Panics
 ///
-/// If the engine does not pass one of them.
+/// If the engine fails a check.
 pub async fn all<E: Engine>(engine: &E, sets: &str) {
     let set = |check: &str| format!("{sets}-{check}");
     counts(engine, &set("counts")).await;
@@ -85,11 +85,11 @@ pub async fn counts<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 64).await.unwrap();
 }
 
-/// Checks that of many members that claim a shard at once, one gets it.
+/// Checks that exactly one of many members that claim a shard at once gets it.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If none or several get it.
 pub async fn one_owner<E: Engine>(engine: &E, set: &str) {
     const MEMBERS: usize = 8;
     engine.open(set, 16).await.unwrap();
@@ -111,7 +111,7 @@ pub async fn one_owner<E: Engine>(engine: &E, set: &str) {
 ///
 /// # Panics
 ///
-/// If a repetition fails, or does something.
+/// If a repetition fails, or has an effect.
 pub async fn repeated<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let first = engine.join(set, "first", TTL).await.unwrap();
@@ -121,7 +121,7 @@ pub async fn repeated<E: Engine>(engine: &E, set: &str) {
     let fence = engine.claim(&first, shard).await.unwrap().expect("a fence");
     assert_eq!(engine.claim(&first, shard).await.unwrap(), Some(fence));
     assert_eq!(engine.claim(&second, shard).await.unwrap(), None);
-    // With a fence that is not that of the owner.
+    // A release with another fence than the owner's changes nothing.
     engine
         .release(&second, shard, Fence(fence.0 + 1))
         .await
@@ -146,7 +146,7 @@ pub async fn repeated<E: Engine>(engine: &E, set: &str) {
     leave_all(engine, &[first, second]).await;
 }
 
-/// Checks that each owner has a greater fence than all before it, however their time ended.
+/// Checks that each owner has a greater fence than all before it, however their ownership ended.
 ///
 /// # Panics
 ///
@@ -175,11 +175,12 @@ pub async fn fences_rise<E: Engine>(engine: &E, set: &str) {
     engine.leave(&next).await.unwrap();
 }
 
-/// Checks that a view is complete from the first, never goes back, and ends with what is so.
+/// Checks that the first view is complete, that views never go back, and that the last one is
+/// right.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If a view is incomplete, goes back or is wrong.
 pub async fn views<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 8).await.unwrap();
     let first = engine.join(set, "first", TTL).await.unwrap();
@@ -255,7 +256,7 @@ async fn followed<E: Engine, T>(
     }
 }
 
-/// Claims a shard until its owner's session has ended, and keeps its own.
+/// Claims a shard until its owner's session has ended. Keeps its own session meanwhile.
 async fn claim_when_free<E: Engine>(engine: &E, session: &E::Session, shard: Shard) -> Fence {
     let start = Instant::now();
     loop {

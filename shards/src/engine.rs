@@ -1,4 +1,4 @@
-//! What keeps members, owners and marks: the trait that an engine implements.
+//! The trait of engines, which keep members, owners and marks.
 
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
@@ -9,38 +9,38 @@ use crate::error::EngineError;
 use crate::shard::{Fence, Shard};
 use crate::view::View;
 
-/// Keeps who is a member of a set of shards, who owns each shard, and the marks.
+/// Keeps the members of a set, the owner of each shard, and the marks.
 ///
-/// Every change is a compare-and-swap: it takes place if what the caller believes is still true,
-/// and otherwise changes nothing. Every operation can be repeated, because a reply can be lost
-/// after the change has taken place: to claim what the session owns, to release what it does not
-/// own and to end a session that has ended all succeed.
+/// Every change is a compare-and-swap: if the caller's belief is out of date, nothing changes.
+/// Every operation can be repeated, because a reply can be lost after the change. So a session may
+/// claim a shard that it owns, release one that it does not own, and end twice.
 ///
-/// An engine does no placement and keeps no time but that of the sessions. Its futures are polled
-/// by the members: an engine spawns no task.
+/// An engine does no placement, and measures no time except that of sessions. It spawns no task:
+/// the members poll its futures.
 ///
 /// # What an engine promises
 ///
-/// - Of one shard there is at most one owner, and the [`Fence`] of each owner is greater than those
-///   of all before it, for the life of the set.
-/// - A session ends when nothing has kept it for its TTL, not sooner. Its shards are free then.
-/// - [`follow`](Self::follow) never shows a state that is older than one it has shown.
-/// - One value that cannot be read hides no other. It counts as missing and is reported, in
+/// - A shard has at most one owner. The [`Fence`] of each owner is greater than all fences before,
+///   for the life of the set.
+/// - A session ends when it has not been kept for its TTL, and not sooner. Then its shards are
+///   free.
+/// - [`follow`](Self::follow) never shows an older state than it has shown before.
+/// - An unreadable value hides no other value. It counts as missing, and is reported in
 ///   [`View::unreadable`] or [`Mark::unreadable`].
-/// - A mark is removed only by [`end_mark`](Self::end_mark) with the version that is stored.
+/// - Only [`end_mark`](Self::end_mark) with the stored version removes a mark.
 ///
-/// The module [`conformance`](crate::conformance) checks all of that.
+/// The module [`conformance`](crate::conformance) checks all promises.
 ///
-/// # If the engine loses what it acknowledged
+/// # If the engine loses acknowledged writes
 ///
-/// A disk is replaced, or a backup is restored. An engine that notices returns
-/// [`EngineError::StateLost`] from the next operation, once, and from [`follow`](Self::follow). The
-/// sessions that began before have ended: their operations return [`EngineError::SessionEnded`].
+/// This happens if a disk is replaced or a backup is restored. An engine that notices returns
+/// [`EngineError::StateLost`] once, from the next operation, and from [`follow`](Self::follow). All
+/// earlier sessions have ended: their operations return [`EngineError::SessionEnded`].
 ///
 /// # Cancel safety
 ///
-/// An operation whose future is dropped may have taken place or not. What it left behind is ended
-/// by the end of its session, or by repeating it.
+/// An operation whose future is dropped may have taken effect or not. It is safe to repeat, and a
+/// session that nobody keeps ends with its TTL.
 ///
 /// # Examples
 ///
@@ -89,7 +89,7 @@ pub trait Engine: Send + Sync + 'static {
         ttl: Duration,
     ) -> impl Future<Output = Result<Self::Session, EngineError>> + Send;
 
-    /// Makes a session last for another TTL, counted from when the engine gets the message.
+    /// Renews a session for another TTL, counted from when the engine gets the message.
     ///
     /// # Errors
     ///
@@ -97,8 +97,8 @@ pub trait Engine: Send + Sync + 'static {
     fn keep(&self, session: &Self::Session)
     -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Announces that a member is about to leave, so that placement passes over it. It owns what it
-    /// owns until it releases that.
+    /// Announces that a member is about to leave, so that placement skips it. It keeps its shards
+    /// until it releases them.
     ///
     /// # Errors
     ///
@@ -108,14 +108,14 @@ pub trait Engine: Send + Sync + 'static {
         session: &Self::Session,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Ends a session: its name and its shards are free.
+    /// Ends a session. Its name and its shards are free then.
     fn leave(
         &self,
         session: &Self::Session,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Takes a shard if it is free. Returns its fence, also if the session owns it already. `None`
-    /// if another session owns it.
+    /// Takes a shard if it is free. Returns its fence, also if the session already owns the shard,
+    /// and `None` if another session does.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ pub trait Engine: Send + Sync + 'static {
         shard: Shard,
     ) -> impl Future<Output = Result<Option<Fence>, EngineError>> + Send;
 
-    /// Frees a shard that the session owns with this fence. If it does not, nothing changes.
+    /// Frees a shard if the session owns it with this fence. Otherwise nothing changes.
     fn release(
         &self,
         session: &Self::Session,
@@ -134,25 +134,24 @@ pub trait Engine: Send + Sync + 'static {
         fence: Fence,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Keeps `view` up to date until the future is dropped. The first state that it stores is
-    /// complete.
+    /// Keeps `view` up to date until the future is dropped. The first stored state is complete.
     ///
-    /// A stream that breaks is resumed where it broke, by the engine itself.
+    /// The engine itself resumes a broken stream where it broke.
     ///
     /// # Errors
     ///
-    /// Returns what it cannot recover from, such as [`EngineError::Denied`] or
-    /// [`EngineError::StateLost`]. It may be called again.
+    /// An error that the engine cannot recover from, such as [`EngineError::Denied`] or
+    /// [`EngineError::StateLost`]. You may call it again.
     fn follow(
         &self,
         set: &str,
         view: &watch::Sender<View>,
     ) -> impl Future<Output = Result<Infallible, EngineError>> + Send;
 
-    /// Stores marks: each one that exists gets a new version, and the earlier of the two times.
+    /// Stores marks. An existing mark gets a new version, and the earlier of the two times.
     ///
-    /// The marks of one call are stored in steps of a size that suits the engine. If it fails, some
-    /// of them may be stored.
+    /// The engine may store the marks of one call in several steps. If it fails, some of them may
+    /// be stored.
     ///
     /// # Errors
     ///
@@ -163,8 +162,8 @@ pub trait Engine: Send + Sync + 'static {
         marks: &[NewMark],
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Ends a mark, or gives it another time, if it has the version of `mark` and the session still
-    /// owns the shard with this fence. Returns whether that was so.
+    /// Removes a mark, or gives it another time, if it still has the version of `mark` and the
+    /// session still owns the shard with this fence. Returns whether it did.
     ///
     /// # Errors
     ///
@@ -177,13 +176,12 @@ pub trait Engine: Send + Sync + 'static {
         again: Option<SystemTime>,
     ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
-    /// Sends the marks of a shard that are stored, and each version that is stored from then on,
-    /// until the future is dropped or the receiver is. What comes in quick succession may be one
-    /// version.
+    /// Sends the stored marks of a shard, and then each new version, until the future or the
+    /// receiver is dropped. Versions in quick succession may be sent as one.
     ///
     /// # Errors
     ///
-    /// As [`follow`](Self::follow); and [`EngineError::Unsupported`] if the engine keeps no marks.
+    /// As [`follow`](Self::follow). [`EngineError::Unsupported`] if the engine keeps no marks.
     fn follow_marks(
         &self,
         set: &str,
@@ -229,13 +227,12 @@ pub struct Mark {
     pub not_before: Option<SystemTime>,
     /// Whether the mark was stored before `follow_marks` was called.
     pub is_old: bool,
-    /// The value that is stored, if it cannot be read. The key may run at once then.
+    /// The stored value, if it cannot be read. Then the key may run at once.
     pub unreadable: Option<String>,
 }
 
 impl Mark {
-    /// Creates a mark that can be read, was stored after `follow_marks` was called, and whose key
-    /// may run at once.
+    /// Creates a new, readable mark whose key may run at once.
     pub const fn new(shard: Shard, key: Vec<u8>, version: u64) -> Self {
         Self {
             shard,

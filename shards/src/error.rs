@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of engines.
 
 use std::error;
 use std::sync::Arc;
@@ -12,32 +12,32 @@ pub type Source = Arc<dyn error::Error + Send + Sync>;
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The engine was not reached, or gave no reply in time. The operation may have taken place.
+    /// The engine was not reached, or did not reply in time. The operation may have taken effect.
     #[error("the engine is not reachable: {0}")]
     Unreachable(#[source] Source),
 
-    /// The engine refused the credentials, or what they permit.
+    /// The engine refused the credentials, or they do not permit the operation.
     #[error("the engine denies access: {0}")]
     Denied(#[source] Source),
 
-    /// The session has ended: what it owned may belong to others.
+    /// The session has ended. Its shards may belong to others.
     #[error("the session has ended")]
     SessionEnded,
 
-    /// The engine has lost what it acknowledged: it was emptied, replaced, or restored from a
-    /// backup. Every session that began before has ended, and marks may be gone.
-    #[error("the engine has lost what it acknowledged: {0}")]
+    /// The engine has lost acknowledged writes: it was emptied, replaced, or restored from a
+    /// backup. Every earlier session has ended, and marks may be lost.
+    #[error("the engine has lost acknowledged writes: {0}")]
     StateLost(String),
 
-    /// Another session has the name of the member.
+    /// Another session uses the member's name.
     #[error("another member is called {member:?}")]
     NameTaken {
         /// The name.
         member: String,
     },
 
-    /// The set has another number of shards. That number is fixed for the life of the set, because
-    /// replicas that count differently would own the same key at once.
+    /// The set has another number of shards. The number is fixed for the life of the set, because
+    /// replicas with different numbers could own the same key at once.
     #[error("the set {set:?} has {stored} shards, not {asked}")]
     CountDiffers {
         /// The name of the set.
@@ -48,13 +48,13 @@ pub enum EngineError {
         asked: u32,
     },
 
-    /// The engine cannot do that.
+    /// The engine does not have this capability.
     #[error("this engine has no {0}")]
     Unsupported(&'static str),
 
-    /// The engine stores what this library has not written, or answered what it does not
+    /// The engine holds a value that this library did not write, or sent a reply that it does not
     /// understand.
-    #[error("the engine returned what cannot be read: {0}")]
+    #[error("the engine returned unreadable data: {0}")]
     Unreadable(String),
 
     /// The engine refused for another reason.
@@ -63,7 +63,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Returns whether to try again is of use: the engine may be reached later, or a session of the
+    /// Returns whether a retry can succeed: the engine may be reached later, or a session of the
     /// same name may end.
     ///
     /// # Examples

@@ -1,4 +1,4 @@
-//! The engine that keeps a set in etcd.
+//! The engine for etcd.
 
 mod calls;
 mod format;
@@ -33,62 +33,60 @@ use history::History;
 /// # Faults
 ///
 /// Calls go to one endpoint. If it refuses, or does not reply in a fraction of the
-/// [timeout](Self::timeout), they go to the next one, over a connection of its own: one node that
-/// is dead, stopped or cut off from the others is passed over. A watch that breaks or is silent is
-/// resumed at the next endpoint, after the last revision that it has seen. If etcd has compacted
+/// [timeout](Self::timeout), they go to the next endpoint, over a connection of its own. So one
+/// node that is dead, stopped or cut off from the others does no harm. A watch that breaks or falls
+/// silent resumes at the next endpoint, after the last revision that it saw. If etcd has compacted
 /// that revision, everything is listed again.
 ///
 /// # Marks
 ///
-/// Marks that tasks of one replica put at the same time share transactions of up to 128 marks. One
-/// that is put alone does not wait.
+/// Marks that the tasks of one replica store at the same time share transactions of up to 128
+/// marks. A single mark does not wait for others.
 ///
 /// # Sessions
 ///
-/// A session is a lease. etcd counts in whole seconds and two at least, so a TTL is rounded up. It
-/// looks for leases that are over twice a second, and grants all of them another TTL when it has
-/// elected a leader: a member that dies just then is missed later. A session also ends if the key
-/// of its member is removed by hand.
+/// A session is a lease. Its TTL is rounded up to whole seconds, and to two at least, because etcd
+/// has no shorter ones. etcd checks for expired leases twice a second, and a new leader renews all
+/// leases, so a member that dies just then is missed later. Deleting a member's key also ends its
+/// session.
 ///
 /// # What is stored
 ///
-/// Everything is below `/requeue/<set>/`. The names of sets are not empty and hold no slash.
+/// All keys are below `/requeue/<set>/`. The name of a set is not empty and has no slash.
 ///
-/// | key | value | of the lease |
+/// | key | value | has the lease |
 /// |---|---|---|
 /// | `count` | `2 <shards>`: the version of this format, and the number of shards | |
 /// | `member/<name>` | `<since> active` or `<since> retiring` | yes |
 /// | `owner/<shard>` | `<since> <fence> <name>` | yes |
 /// | `fence/<shard>` | the fence of the last owner | |
-/// | `mark/<shard>/<key>` | empty, or `<not before>`; its last revision is its version | |
+/// | `mark/<shard>/<key>` | empty, or `<not before>`; the key's last revision is the version | |
 ///
 /// Shards are decimal numbers, times are milliseconds since 1970, and keys are the bytes of
 /// [`ShardKey::encode`](crate::ShardKey::encode).
 ///
-/// A member or owner that cannot be read counts as missing. If its key has no lease, no session
-/// would ever end it: the next member replaces the key. A mark whose time cannot be read runs at
-/// once. A last fence that cannot be read counts as none.
+/// An unreadable member or owner counts as missing. If its key has no lease, the next member
+/// replaces it, because no session would ever remove it. A mark with an unreadable time runs at
+/// once. An unreadable fence counts as none.
 ///
 /// # Fences
 ///
 /// A fence is one more than the last fence of its shard, and at least the microseconds since 1970
-/// by the clock of the member that claims. While etcd keeps its data, fences rise whatever the
-/// clocks do. If etcd loses its data, fences still rise for your store, as long as no clock was
-/// ahead for longer than etcd was away. Otherwise reset the fences at the store. A fence is less
-/// than 2⁵³ until the year 2255.
+/// by the clock of the member that claims. While etcd keeps its data, fences rise on any clock. If
+/// etcd loses its data, fences still rise, unless a clock was ahead for longer than etcd was away.
+/// In that case reset the fences in your store. A fence is less than 2⁵³ until the year 2255.
 ///
 /// # If etcd is emptied or restored
 ///
-/// The revision of etcd never goes back, and the identity of a cluster never changes. If a reply
-/// shows otherwise, or a watch does and etcd confirms it, [`EngineError::StateLost`] is returned.
-/// All sessions have ended then, and members begin again. Give a restored cluster another
-/// `--initial-cluster-token`, as etcd recommends: a restore that is noticed by its revision alone
-/// could be missed if other clients have written more than the backup lacks.
+/// etcd's revision never goes back, and the identity of a cluster never changes. If a reply shows
+/// otherwise, or a watch does and etcd confirms it, the error is [`EngineError::StateLost`]. All
+/// sessions have ended then, and members begin again. Give a restored cluster another
+/// `--initial-cluster-token`, as etcd recommends. Otherwise only the revision shows the restore,
+/// and writes of other clients can hide that.
 ///
 /// # Rights
 ///
-/// With authentication turned on, the user needs to read and write the keys below
-/// `/requeue/<set>/`.
+/// With authentication, the user needs to read and write the keys below `/requeue/<set>/`.
 ///
 /// # Examples
 ///
@@ -106,13 +104,13 @@ use history::History;
 /// ```
 pub struct Etcd {
     calls: Calls,
-    /// Marks have connections of their own: what is sent and not yet received must not hold up the
-    /// messages that keep a session.
+    /// Marks have their own connections, so that many unread marks cannot delay the messages that
+    /// keep a session.
     marks: Calls,
     gathering: Gathering,
 }
 
-/// A membership that is kept in [`Etcd`].
+/// A membership in [`Etcd`].
 #[derive(Clone, Debug)]
 pub struct EtcdSession {
     set: String,
@@ -125,7 +123,7 @@ pub struct EtcdSession {
 }
 
 impl EtcdSession {
-    /// How long one call may take: there is time for others within the TTL.
+    /// How long one call may take. It leaves time for others within the TTL.
     fn limit(&self, calls: &Calls) -> Duration {
         calls.timeout.min(self.ttl / 3)
     }
@@ -149,13 +147,13 @@ impl Etcd {
 
     /// Connects to the nodes of a cluster, with a user or with TLS.
     ///
-    /// What the options say of timeouts and of leaders does not count: calls have [the
-    /// timeout](Self::timeout) of the engine, and a node that has lost its leader is passed over.
+    /// The options for timeouts and for leaders are ignored: calls have [the
+    /// timeout](Self::timeout) of the engine, and a node without a leader is skipped.
     ///
     /// # Errors
     ///
     /// [`EngineError::Unreachable`] if no node replies, [`EngineError::Denied`] if the user is
-    /// refused, [`EngineError::Refused`] if an address is none.
+    /// refused, [`EngineError::Refused`] if there is no address or an invalid one.
     ///
     /// # Cancel safety
     ///
@@ -183,9 +181,10 @@ impl Etcd {
         })
     }
 
-    /// Sets how long an operation may take, over all endpoints: four seconds unless it is set here.
-    /// Those of a session take a third of its TTL at most. A silent watch is resumed after half the
-    /// timeout.
+    /// Sets how long an operation may take over all endpoints. By default: four seconds.
+    ///
+    /// An operation of a session takes a third of its TTL at most. A silent watch is resumed after
+    /// half the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.calls.timeout = timeout.min(FAR);
@@ -193,7 +192,7 @@ impl Etcd {
         self
     }
 
-    /// Returns the number of shards of a set, `None` if it was never opened.
+    /// Returns the number of shards of a set, or `None` if the set was never opened.
     ///
     /// # Errors
     ///

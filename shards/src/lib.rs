@@ -1,4 +1,16 @@
 #![doc = include_str!("../README.md")]
+//! # Where to look
+//!
+//! | | |
+//! |---|---|
+//! | [`Shards`], [`Builder`] | a set of shards: its settings, marks, [`status`](Shards::status) |
+//! | [`Member`] | a replica that owns shards and runs their keys |
+//! | [`Ownership`], [`Fence`] | passed to each run: the shard, its fence, and whether it was lost |
+//! | [`ShardKey`], [`shard_of`] | your key type, and the shard of a key |
+//! | [`Etcd`], [`Memory`] | the engines; Leases are in `requeue-kube` |
+//! | [`Engine`], [`conformance`], [`View`] | to write another engine |
+//! | [`Status`], [`Counters`] | what to show and to watch |
+//! | [`EngineError`] | all errors |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

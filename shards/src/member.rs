@@ -39,26 +39,25 @@ pub(crate) type Relist<K> = Box<dyn Fn(Taken) -> Listing<K> + Send + Sync>;
 
 type Listing<K> = Pin<Box<dyn Future<Output = Result<Vec<K>, String>> + Send>>;
 
-/// A replica that owns shards of a set and processes their keys; returned by [`Shards::join`].
+/// A replica that owns shards of a set and runs their keys. Returned by [`Shards::join`].
 ///
-/// Clones are handles to the same.
+/// Clones are handles to the same member.
 ///
 /// # Which keys run
 ///
-/// A key runs here if its shard is owned here when it is handed out. Otherwise it is skipped: it
-/// leaves the queue without having run, because the owner has it too. That holds for keys that are
-/// added to the queue directly as well.
+/// When the queue hands out a key, the key runs if its shard is owned here. Otherwise it is
+/// skipped: it leaves the queue without a run, because the owner has it too. This is also true of
+/// keys that you add to the queue directly.
 ///
-/// Delays and failures that the queue keeps for a key start again when its shard moves, as on any
-/// restart. What must not start again is stored at the source of truth, or as the delay of a
-/// [mark](Shards::mark_after). Keys of a shard that has moved stay in the queue until it would hand
-/// them out.
+/// A key's delays and failures start again when its shard moves, as on any restart. Store a delay
+/// that must survive in your source of truth, or as a [mark](Shards::mark_after). Keys of a shard
+/// that has moved stay in this queue until it would hand them out.
 ///
 /// # When a shard moves
 ///
-/// No key of it begins to run; the runs that are under way end; then it is released, and the next
-/// owner lists its keys. A run that takes longer than the [limit](crate::Builder::drain_timeout)
-/// learns of it from [`Ownership::lost`](crate::Ownership::lost), and the shard moves all the same.
+/// No key of the shard starts, and the active runs end. Then the shard is released, and the next
+/// owner lists its keys. A run that exceeds the [timeout](crate::Builder::drain_timeout) is told by
+/// [`Ownership::lost`](crate::Ownership::lost), and the shard moves anyway.
 ///
 /// # Examples
 ///
@@ -116,18 +115,17 @@ where
     queue: WorkQueue<K, P, L, S>,
     relist: Relist<K>,
     table: Mutex<Table<K, E::Session>>,
-    /// Notified when the last run of a shard that is to move has ended.
+    /// Notified when the last run of a moving shard has ended.
     drained: Notify,
-    /// How many shards are listed at once.
     relists: Semaphore,
     view: watch::Sender<View>,
     condition: Mutex<Condition>,
     metrics: MemberMetrics,
-    /// Locked while the member runs. The session that `join` began, until `run` takes it.
+    /// The session that `join` began, until `run` takes it. Locked while the member runs.
     first: tokio::sync::Mutex<Option<Session<E>>>,
 }
 
-/// How many shards are listed at once, so that a take-over of many does not flood the source.
+/// How many shards are listed at once, so that taking over many shards does not flood the source.
 const RELISTS_MAX: usize = 4;
 
 impl<K, E, P, L, S> Member<K, E, P, L, S>
@@ -169,12 +167,12 @@ where
         })
     }
 
-    /// Adds a key if its shard is owned here. `None` if it is not: then its owner adds it, because
-    /// every replica watches the same source. A key that only this replica has heard of is
-    /// [marked](Shards::mark) instead. O(1).
+    /// Adds a key if its shard is owned here, and otherwise returns `None`. O(1).
     ///
-    /// In a queue with priority levels the key goes before those that are listed again when a shard
-    /// is taken over.
+    /// The owner of another shard adds its keys itself, because every replica watches the same
+    /// source. [Mark](Shards::mark) a key that only this replica knows of.
+    ///
+    /// In a queue with priority levels, the key goes before keys that are listed.
     ///
     /// # Errors
     ///
@@ -190,8 +188,7 @@ where
         )
     }
 
-    /// Adds a key as the options say, if its shard is owned here. Keys that are listed again when a
-    /// shard is taken over have priority 0. O(log n).
+    /// As [`add`](Self::add), with options. Listed keys have priority 0. O(log n).
     ///
     /// # Errors
     ///
@@ -204,15 +201,16 @@ where
         Ok(Some(scheduled.added))
     }
 
-    /// Returns whether keys of this key's shard may begin to run here. O(1).
+    /// Returns whether the key's shard is owned here, so that its keys may start. O(1).
     pub fn owns(&self, key: &K) -> bool {
         let shard = self.shards().shard_of(key);
         self.parts.table().tenure(shard, Instant::now()).is_some()
     }
 
-    /// Lists the keys of all shards that are owned here again: for a source whose stream of changes
-    /// was interrupted. Returns at once; a shard that is being listed is listed once more. O(S) for
-    /// S shards.
+    /// Lists the keys of all owned shards again. O(S) for S shards.
+    ///
+    /// Call it when the stream of changes from your source was interrupted. It returns at once. A
+    /// shard that is being listed is listed once more.
     pub fn relist(&self) {
         let tenures = self.parts.table().tenures(Instant::now());
         for tenure in tenures {
@@ -232,7 +230,8 @@ where
         &self.parts.queue
     }
 
-    /// Returns who owns what, as this member has last seen it. O(M·S) for M members and S shards.
+    /// Returns the members and the owner of each shard, as this member saw them last. O(M·S) for M
+    /// members and S shards.
     pub fn status(&self) -> Status {
         let config = &self.parts.config;
         Status::new(&config.set, config.count, &self.parts.view.borrow())
@@ -263,12 +262,12 @@ where
         self.metrics.report(&table.counters);
     }
 
-    /// The priority of keys that are added: one above those that are listed again.
+    /// The priority of added keys: one above listed keys.
     fn fresh(&self) -> u8 {
         P::LEVELS.saturating_sub(1).min(1)
     }
 
-    /// How long one operation of the engine may take: there is time for another within the TTL.
+    /// How long one operation of the engine may take. It leaves time for another within the TTL.
     fn patience(&self) -> Duration {
         self.config.ttl / 3
     }

@@ -1,4 +1,4 @@
-//! The engine of one process.
+//! The engine in memory.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,10 +14,10 @@ use crate::error::EngineError;
 use crate::shard::{Fence, Shard};
 use crate::view::{Membership, Owner, View};
 
-/// An engine in memory: for one machine, and for tests of several.
+/// An engine in memory, for one process and for tests.
 ///
-/// Clones are handles to the same. Sessions end by Tokio's clock, which a test can pause. Fences
-/// begin again with each `Memory`: reset them at a store that outlives it.
+/// Clones are handles to the same engine. Sessions end by Tokio's clock, which a test can pause.
+/// Fences start again with each `Memory`. Reset them in a store that outlives it.
 ///
 /// # Examples
 ///
@@ -44,8 +44,8 @@ pub struct MemorySession {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified after members or owners have changed. A `Notify` wakes in the order of waiting, so
-    /// that a simulation gives the same history each time.
+    /// Notified after members or owners have changed. A `Notify` wakes tasks in the order in which
+    /// they waited, so a simulation is repeatable.
     changed: Notify,
     /// Notified after a mark was stored.
     marked: Notify,
@@ -53,7 +53,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Rises with each change, in every set: the source of fences and versions.
+    /// Rises with each change of any set. The source of fences and versions.
     revision: u64,
     sets: BTreeMap<String, Set>,
 }
@@ -79,8 +79,7 @@ impl Memory {
         Self::default()
     }
 
-    /// Does `change` under the lock, at a new revision, after the sessions whose time is over have
-    /// ended.
+    /// Ends expired sessions, and then makes a change under the lock, at a new revision.
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         state.end_sessions(Instant::now());
@@ -132,7 +131,7 @@ impl State {
         member.ok_or(EngineError::SessionEnded)
     }
 
-    /// What `follow` shows, and when the next session ends.
+    /// The view for `follow`, and when the next session ends.
     fn show(&mut self, set: &str) -> Result<(View, Option<Instant>), EngineError> {
         let set = self.set(set)?;
         let members = set.members.iter();

@@ -1,4 +1,5 @@
-//! The figures of a member, if the feature `metrics` is on. Both files have the same interface.
+//! The metrics of a member, or nothing without the feature `metrics`. Both files have one
+//! interface.
 
 #[cfg(not(feature = "metrics"))]
 mod disabled;

@@ -1,4 +1,4 @@
-//! What a run knows of the shard of its key.
+//! The ownership of a shard: the handle that each run gets, and the member's record.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::shard::{Fence, Shard, Taken};
 
-/// The shard of a key that runs, as this replica owns it.
+/// This replica's ownership of a shard, passed to each run of its keys.
 ///
-/// Clones are handles to the same.
+/// Clones are handles to the same ownership.
 ///
 /// # Examples
 ///
@@ -49,28 +49,29 @@ impl Ownership {
         self.shard
     }
 
-    /// Returns the fence of this replica's ownership: what the run writes has to carry it, and the
-    /// store has to refuse a smaller one than it has seen.
+    /// Returns the fence of this ownership. Send it with every write of the run, and let the store
+    /// refuse a smaller fence than the greatest it has seen.
     pub fn fence(&self) -> Fence {
         self.fence
     }
 
-    /// Returns what the queue knows of the run: the attempt, how long the key waited, its priority.
+    /// Returns the queue's record of the run: the attempt, how long the key waited, its priority.
     pub fn context(&self) -> RunContext {
         self.context
     }
 
-    /// Returns whether the shard may belong to another replica by now. O(1); it reads the clock, so
-    /// it is exact even if this process has just gone on after it was stopped. A store that checks
-    /// the fence is needed all the same.
+    /// Returns whether the shard may belong to another replica by now. O(1).
+    ///
+    /// It reads the clock, so it is right even if this process was stopped until now. The process
+    /// may also stop after this call, so the store still has to check the fence.
     pub fn is_lost(&self) -> bool {
         self.lost.is_cancelled() || Instant::now() >= self.until.get()
     }
 
-    /// Waits until the shard may belong to another replica: its membership has ended, or the shard
-    /// was to move and the run took longer than the
-    /// [limit](crate::Builder::drain_timeout). The run should end then; what it returns counts as
-    /// ever.
+    /// Waits until the shard may belong to another replica.
+    ///
+    /// This is so when the membership has ended, or when the shard has to move and the run exceeds
+    /// the [timeout](crate::Builder::drain_timeout). End the run then. Its result counts as usual.
     ///
     /// # Cancel safety
     ///
@@ -80,7 +81,7 @@ impl Ownership {
     }
 }
 
-/// Until when a session lasts for certain, shared by the driver, which moves it on, and the runs.
+/// The time until which a session certainly lasts. The driver moves it on, and the runs read it.
 #[derive(Clone, Debug)]
 pub(crate) struct Expiry(Arc<Mutex<Instant>>);
 
@@ -93,11 +94,11 @@ impl Expiry {
         *self.lock()
     }
 
-    /// Moves it on, never back. Returns false if it has passed, and stays so: keys have been passed
-    /// over since.
+    /// Moves the time on, never back. Returns false if the time has passed. A passed time is final,
+    /// because keys may have been skipped since.
     pub(crate) fn extend(&self, until: Instant) -> bool {
         let mut stored = self.lock();
-        // Read under the lock, and so later than by a caller that has found it to have passed.
+        // The clock is read under the lock, so that this agrees with earlier reads of the time.
         if Instant::now() >= *stored {
             return false;
         }
@@ -117,12 +118,12 @@ pub(crate) struct Tenure<K, N> {
     fence: Fence,
     until: Expiry,
     lost: CancellationToken,
-    /// Cancelled when the shard is not worked on any more, or no new key of it is.
+    /// Cancelled once no key of the shard may start.
     pub(crate) closed: CancellationToken,
     active: AtomicUsize,
-    /// Notified when its keys are to be listed. What is asked for during a list is one list more.
+    /// Notified when the keys have to be listed. A request during a list causes one more list.
     pub(crate) relist: Notify,
-    /// Each mark that was seen.
+    /// The marks of the shard, as seen last.
     marks: Mutex<HashMap<K, SeenMark>>,
 }
 
@@ -130,7 +131,7 @@ pub(crate) struct Tenure<K, N> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenMark {
     pub(crate) version: u64,
-    /// When its time comes, by the monotonic clock; `None` if it is for at once.
+    /// The time of the mark, by the monotonic clock. `None` means at once.
     pub(crate) due: Option<Instant>,
 }
 
@@ -165,7 +166,7 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
         }
     }
 
-    /// What a run gets.
+    /// The handle for one run.
     pub(crate) fn owned(&self, context: RunContext) -> Ownership {
         Ownership {
             shard: self.shard,
@@ -176,7 +177,7 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
         }
     }
 
-    /// Whether a key may begin to run.
+    /// Whether a key may start.
     pub(crate) fn is_open(&self, now: Instant) -> bool {
         !self.closed.is_cancelled() && now < self.until.get()
     }
@@ -186,12 +187,12 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
         self.lost.cancel();
     }
 
-    /// Counts a run. Called, as is [`end`](Self::end), under the lock of the table.
+    /// Counts a run. Call this and [`end`](Self::end) under the lock of the table.
     pub(crate) fn begin(&self) {
         self.active.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether it was the last.
+    /// Returns whether it was the last run.
     pub(crate) fn end(&self) -> bool {
         self.active.fetch_sub(1, Ordering::Relaxed) == 1
     }
@@ -208,7 +209,7 @@ impl<K: Eq + Hash, N> Tenure<K, N> {
         self.marks().get(key).copied()
     }
 
-    /// Forgets a mark that was ended, unless another version has been seen.
+    /// Forgets a removed mark, unless a newer version has been seen.
     pub(crate) fn forget_mark(&self, key: &K, version: u64) {
         let mut marks = self.marks();
         if marks.get(key).is_some_and(|mark| mark.version == version) {

@@ -1,18 +1,18 @@
-//! Where each shard belongs, computed by every member alike, so that nothing has to coordinate.
+//! Assigns each shard to a member. Every member computes the same result, without coordination.
 //!
 //! Rendezvous hashing (Thaler and Ravishankar, *A Name-Based Mapping Scheme for Rendezvous*, 1996)
 //! with bounded loads (Mirrokni, Thorup and Zadimoghaddam, *Consistent Hashing with Bounded Loads*,
-//! 2018), the bound being as tight as it can be: a shard goes to the member with the highest score
-//! that has room, and members differ by one shard at most. Without a bound one of three members
-//! gets 31 of 64 shards and another 13, and of thirty some get none. The price: when a member joins
-//! or leaves, 1.6 times as many shards move as have to.
+//! 2018) and the tightest bound: a shard goes to the member with the highest score that has room,
+//! and members differ by one shard at most. Without a bound, one of three members gets 31 of 64
+//! shards and another 13, and some of thirty members get none. The price: when a member joins or
+//! leaves, 1.6 times as many shards move as have to.
 
 use std::cmp::Reverse;
 
 use crate::shard::fnv1a;
 
-/// Returns for each shard the number of the member where it belongs: its place in `members`, which
-/// are sorted by name. Empty if there is no member. O(S·M) for S shards and M members.
+/// Returns the member of each shard, as its index in `members`, which are sorted by name. Empty if
+/// there is no member. O(S·M) for S shards and M members.
 ///
 /// The result is part of the protocol: members that compute it differently would contend for a
 /// shard, though never own it together.
@@ -21,7 +21,7 @@ pub(crate) fn place(count: u32, members: &[&str]) -> Vec<usize> {
     let Ok(size) = u32::try_from(members.len().max(1)) else {
         return Vec::new();
     };
-    // So many for each, and one more for as many as the rest.
+    // Each member gets `share` shards, and `rest` of them get one more.
     let (share, mut rest) = (count / size, count % size);
     let mut loads = vec![0; members.len()];
     let mut places = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn place(count: u32, members: &[&str]) -> Vec<usize> {
             .zip(&hashes)
             .zip(&loads)
             .filter(|(_, load)| **load < most);
-        // The name decides between equal scores: the first wins.
+        // Of equal scores, the first name wins.
         let score =
             |((member, hash), _): &((usize, &u64), _)| (mix(*hash ^ mix(shard)), Reverse(*member));
         let Some(((best, _), _)) = open.max_by_key(score) else {

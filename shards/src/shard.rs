@@ -1,4 +1,4 @@
-//! Shards, fences, and which shard a key is in.
+//! Shards, fences, and the shard of a key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,11 +15,11 @@ impl fmt::Display for Shard {
     }
 }
 
-/// A number that is greater for each owner of a shard than for all owners before it.
+/// A number that rises with each owner of a shard.
 ///
-/// A store that refuses a write with a smaller fence than the greatest it has seen accepts no write
-/// of an owner that has been replaced, however long that owner was stopped. Nothing else helps
-/// against a pause: between the last look at a clock and the write, any time may pass.
+/// Let your store refuse a write whose fence is smaller than the greatest it has seen. Then it
+/// accepts no write of a previous owner, however long that owner was stopped. Nothing else helps
+/// against a pause, because any time may pass between the last look at a clock and the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
@@ -29,8 +29,8 @@ impl fmt::Display for Fence {
     }
 }
 
-/// A shard that this replica has taken over: what [`Shards::join`](crate::Shards::join) passes to
-/// `relist`.
+/// A shard that this replica has taken over, passed to the `relist` of
+/// [`Shards::join`](crate::Shards::join).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Taken {
@@ -42,8 +42,8 @@ pub struct Taken {
 
 /// A key that several machines share.
 ///
-/// Its bytes decide its shard, so they have to be the same on every machine and in every version of
-/// the program.
+/// The bytes of a key decide its shard. They have to be the same on every machine and in every
+/// version of your program.
 ///
 /// # Examples
 ///
@@ -79,11 +79,11 @@ pub trait ShardKey: Eq + Hash + Clone + Send + Sync + 'static {
     /// Returns the bytes of the key.
     fn encode(&self) -> Cow<'_, [u8]>;
 
-    /// Returns the key of these bytes, `None` if they are those of no key. Called for marks only.
+    /// Returns the key with these bytes, `None` if there is no such key. Only marks need it.
     fn decode(bytes: &[u8]) -> Option<Self>;
 
-    /// Returns the bytes that decide the shard: those of [`encode`](Self::encode), unless keys that
-    /// belong together have to share a shard.
+    /// Returns the bytes that decide the shard. By default: those of [`encode`](Self::encode).
+    /// Implement it if keys that belong together have to share a shard.
     fn placed_by(&self) -> Cow<'_, [u8]> {
         self.encode()
     }
@@ -109,7 +109,7 @@ impl ShardKey for Vec<u8> {
     }
 }
 
-/// Eight bytes, the greatest first.
+/// Eight bytes, big-endian.
 impl ShardKey for u64 {
     fn encode(&self) -> Cow<'_, [u8]> {
         self.to_be_bytes().to_vec().into()
@@ -120,10 +120,10 @@ impl ShardKey for u64 {
     }
 }
 
-/// Returns the shard of a key: FNV-1a with 64 bits of the bytes that place it, modulo the number of
-/// shards.
+/// Returns the shard of a key: the 64-bit FNV-1a hash of [`placed_by`](ShardKey::placed_by), modulo
+/// the number of shards.
 ///
-/// This is part of the format of every set: it never changes.
+/// This is part of the format of every set, and never changes.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! A set of shards, and how it is built.
+//! A set of shards, and its builder.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -26,7 +26,7 @@ use crate::view::View;
 
 /// A set of shards: a key space in a fixed number of parts, each owned by one member at a time.
 ///
-/// Clones are handles to the same. A replica that only produces keys does not have to
+/// Clones are handles to the same set. A replica that only [marks](Self::mark) keys need not
 /// [join](Self::join).
 ///
 /// # Examples
@@ -73,25 +73,25 @@ pub(crate) struct Config<E> {
     pub(crate) moves_max: usize,
     pub(crate) relist_limit: Duration,
     pub(crate) member: String,
-    /// What makes the pauses of this replica differ from those of others.
+    /// So that replicas do not retry in lockstep.
     pub(crate) seed: u64,
     pub(crate) follows_marks: bool,
     pub(crate) wall_clock: WallClock,
-    /// Set once marks are known to be put by the set's number of shards.
     on_error: OnError,
-    /// Whether the engine has the number of shards.
+    /// Whether the engine is known to have this number of shards, so that marks can be stored.
     is_opened: AtomicBool,
 }
 
 type OnError = Arc<dyn Fn(&EngineError) + Send + Sync>;
 
-/// Longer than a process lives: what it is added to does not overflow.
+/// Longer than a process lives. Adding it to a time does not overflow.
 pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 impl<E: Engine> Shards<E> {
-    /// Chooses what a set is kept by, and its name: replicas of one set use the same.
+    /// Creates a builder for a set with this name, kept by this engine. Every replica of the set
+    /// uses the same name.
     pub fn builder(engine: E, set: &str) -> Builder<E> {
         let member = own_name();
         let config = Config {
@@ -131,28 +131,28 @@ impl<E: Engine> Shards<E> {
         shard_of(key, self.config.count)
     }
 
-    /// Opens the set and begins a membership, whose keys are processed by `queue`.
+    /// Opens the set and joins it as a member, which runs its keys from `queue`.
     ///
-    /// `relist` returns the keys of a shard, from the source of truth. It is called each time this
-    /// member has taken a shard over, because the member before may have lost what it knew. A store
-    /// that keeps the greatest fence of each shard stores this one before it lists: from then on it
-    /// refuses the writes of the member before, also to keys that are not written again.
+    /// `relist` returns the keys of one shard from your source of truth. It is called each time
+    /// this member takes a shard over, because a previous owner's queue may be lost. If your store
+    /// keeps the greatest fence of each shard, store the new fence before you list. From then on
+    /// the store refuses late writes of previous owners, even to keys that you never write.
     ///
-    /// Keys of other shards are passed over, so a source that cannot select may return more. If it
-    /// fails, panics, or takes longer than [its limit](Builder::relist_limit), it is called again,
-    /// after a growing pause; keys that are added meanwhile run.
+    /// Keys of other shards are ignored, so a source that cannot select by shard may return more.
+    /// If `relist` fails, panics, or exceeds [its limit](Builder::relist_limit), it is called again
+    /// after a growing pause. Keys that are added meanwhile run.
     ///
-    /// The member owns nothing until [`run`](Member::run) is polled. If that does not happen within
-    /// the TTL, the membership ends, and `run` begins another.
+    /// The member owns nothing until you poll [`run`](Member::run). If you do not within the TTL,
+    /// the membership ends, and `run` begins another.
     ///
     /// # Errors
     ///
-    /// If the set has another number of shards, if a member of that name is there and does not
-    /// leave within two TTLs, or if the engine cannot be reached for so long.
+    /// If the set has another number of shards, if a member of the same name does not leave within
+    /// two TTLs, or if the engine cannot be reached for as long.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future may leave a membership that ends with its TTL.
+    /// Dropping the future may leave a membership behind. It ends after the TTL.
     pub async fn join<K, P, L, S, R, F, I, X>(
         &self,
         queue: &WorkQueue<K, P, L, S>,
@@ -179,11 +179,11 @@ impl<E: Engine> Shards<E> {
         Member::join(Arc::clone(&self.config), queue.clone(), relist).await
     }
 
-    /// Stores a mark: the owner of the key's shard runs it, whichever replica that is, and the mark
-    /// stays until a run has succeeded. For keys that only this replica has heard of.
+    /// Marks a key, so that the owner of its shard runs it.
     ///
-    /// Returns once the engine has stored it: then no crash loses it. Marking a key whose run is
-    /// under way makes it *dirty*: it runs once more.
+    /// Use it for a key that only this replica knows of. Once `mark` has returned, no crash loses
+    /// the mark. It stays in the engine until a run succeeds or gives up. A key that you mark
+    /// during its run is *dirty*: it runs once more.
     ///
     /// # Examples
     ///
@@ -198,7 +198,7 @@ impl<E: Engine> Shards<E> {
     /// # async fn main() -> Result<(), EngineError> {
     /// let engine = Memory::new();
     /// let shards = Shards::builder(engine.clone(), "orders").marks(true).build();
-    /// // Nothing is listed: what is to be done is marked.
+    /// // There is nothing to list: all work is marked.
     /// let nothing = |_| async { io::Result::Ok([]) };
     /// let member = shards.join(&WorkQueue::new(), nothing).await?;
     ///
@@ -218,8 +218,8 @@ impl<E: Engine> Shards<E> {
     ///
     /// # Errors
     ///
-    /// [`EngineError::CountDiffers`] if the set has another number of shards. Otherwise as the
-    /// engine: an [`EngineError::Unreachable`] does not say that the mark is not stored.
+    /// [`EngineError::CountDiffers`] if the set has another number of shards. Otherwise the error
+    /// of the engine. After [`EngineError::Unreachable`] the mark may be stored or not.
     ///
     /// # Cancel safety
     ///
@@ -228,11 +228,10 @@ impl<E: Engine> Shards<E> {
         self.put(&[self.new_mark(key, None)]).await
     }
 
-    /// As [`mark`](Self::mark), but the key runs after `delay` at the earliest. Of two delays the
-    /// one that ends first counts. If the key runs before that for another reason, it runs then as
-    /// well.
+    /// Marks a key that runs after `delay` at the earliest. If you mark it with two delays, the
+    /// earlier deadline wins. If the key runs earlier for another reason, it also runs on time.
     ///
-    /// The end of the delay is stored by this machine's clock and read by that of the owner.
+    /// The deadline is stored by this machine's wall clock, and compared with the owner's.
     ///
     /// # Errors
     ///
@@ -250,11 +249,11 @@ impl<E: Engine> Shards<E> {
         self.put(&[self.new_mark(key, due)]).await
     }
 
-    /// Marks keys, many in one step of the engine.
+    /// Marks keys, many in one operation of the engine.
     ///
     /// # Errors
     ///
-    /// As [`mark`](Self::mark); some of the keys may be marked then.
+    /// As [`mark`](Self::mark). Some of the keys may be marked even so.
     ///
     /// # Cancel safety
     ///
@@ -271,7 +270,7 @@ impl<E: Engine> Shards<E> {
         let Config { engine, set, .. } = &*self.config;
         let is_opened = &self.config.is_opened;
         if E::MARKS && !is_opened.load(Ordering::Relaxed) {
-            // By another number they would be stored where no owner looks for them.
+            // With another number of shards, no owner would find the marks.
             engine.open(set, self.config.count.get()).await?;
             is_opened.store(true, Ordering::Relaxed);
         }
@@ -292,15 +291,15 @@ impl<E: Engine> Shards<E> {
         }
     }
 
-    /// Returns who owns what, as the engine shows it now.
+    /// Returns the members and the owner of each shard, as the engine shows them now.
     ///
     /// # Errors
     ///
-    /// If the engine shows nothing within the TTL.
+    /// If the engine fails, or shows nothing within the TTL.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost.
+    /// Nothing is changed.
     pub async fn status(&self) -> Result<Status, EngineError> {
         let config = &*self.config;
         let (sender, mut view) = watch::channel(View::default());
@@ -324,13 +323,13 @@ impl<E: Engine> Shards<E> {
 }
 
 impl<E> Config<E> {
-    /// Tells the program of an error. A hook that panics has said enough.
+    /// Calls the hook with an error. A panic of the hook is ignored.
     pub(crate) fn report(&self, error: &EngineError) {
         let report = AssertUnwindSafe(|| (self.on_error)(error));
         let _ = std::panic::catch_unwind(report);
     }
 
-    /// When a delay ends by the wall clock.
+    /// The end of a delay by the wall clock.
     pub(crate) fn due(&self, delay: Duration) -> SystemTime {
         let now = (self.wall_clock)();
         now.checked_add(delay.min(FAR)).unwrap_or(now)
@@ -343,7 +342,7 @@ pub(crate) fn late(what: &str, after: Duration) -> Source {
     )))
 }
 
-/// A name that no other process has, of characters that every engine takes.
+/// A name that no other process has, in characters that every engine accepts.
 fn own_name() -> String {
     let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     let host = host.trim().to_ascii_lowercase();
@@ -397,15 +396,16 @@ pub struct Builder<E> {
 }
 
 impl<E: Engine> Builder<E> {
-    /// Sets the number of shards, for the life of the set: 64 unless it is set here; zero counts as
-    /// one. Some ten for each replica that there may ever be spread the work well.
+    /// Sets the number of shards, for the life of the set. By default: 64. Zero counts as one.
+    ///
+    /// Ten shards for each replica that you may ever have spread the work well.
     pub fn count(mut self, count: u32) -> Self {
         self.config.count = NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
         self
     }
 
-    /// Sets how long the shards of a member that died stay with it: five seconds unless it is set
-    /// here, and a second at least. The member says that it is alive three times as often.
+    /// Sets how long a dead member keeps its shards. By default: five seconds. The least is one
+    /// second. A member renews its session three times per TTL.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.config.ttl = ttl.clamp(Duration::from_secs(1), FAR);
         self
@@ -419,38 +419,38 @@ impl<E: Engine> Builder<E> {
         self
     }
 
-    /// Sets how many shards move away at once while the member works: 16 unless it is set here;
-    /// zero counts as one. A member that leaves lets go of all of them.
+    /// Sets how many shards may move away at the same time. By default: 16. Zero counts as one.
+    /// The limit does not apply to a member that leaves.
     pub fn moves_max(mut self, shards: usize) -> Self {
         self.config.moves_max = shards.max(1);
         self
     }
 
-    /// Sets how long one call of `relist` may take: a minute unless it is set here.
+    /// Sets how long one call of `relist` may take. By default: a minute.
     pub fn relist_limit(mut self, limit: Duration) -> Self {
         self.config.relist_limit = limit;
         self
     }
 
-    /// Sets the name of this replica. Unless it is set here, it is made from the name of the host,
-    /// the number of the process and a random number, so that a process that starts again does not
-    /// have to wait for the TTL of the one before.
+    /// Sets the name of this replica, which no other member may have.
+    ///
+    /// By default it contains the host's name, the process id and a random number. So a restarted
+    /// process does not wait for the TTL of the previous one.
     pub fn member(mut self, name: &str) -> Self {
         self.config.member = name.to_owned();
         self.config.seed = fnv1a(name.as_bytes());
         self
     }
 
-    /// Sets whether members of this replica run keys that are [marked](Shards::mark). They do not
-    /// unless it is set here: each shard costs a watch.
+    /// Sets whether this replica runs [marked](Shards::mark) keys. By default it does not, because
+    /// each shard costs a watch.
     pub fn marks(mut self, follows: bool) -> Self {
         self.config.follows_marks = follows;
         self
     }
 
-    /// Sets what is called with each error of the engine that a member meets while it runs: for
-    /// standard error, or an alert. Every error is also an event of `tracing`. The call must not
-    /// block. Nothing is called unless it is set here.
+    /// Sets a hook that is called with each error of the engine while a member runs, for example
+    /// to raise an alert. It must not block. Each error is also a `tracing` event.
     ///
     /// # Examples
     ///
@@ -470,13 +470,13 @@ impl<E: Engine> Builder<E> {
         self
     }
 
-    /// Sets the clock that the delays of marks are stored by. A test sets its own.
+    /// Sets the clock that the delays of marks are stored by, for tests.
     pub fn wall_clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.config.wall_clock = Arc::new(now);
         self
     }
 
-    /// Builds the set. The engine is not asked for anything yet.
+    /// Builds the set, without calling the engine.
     pub fn build(self) -> Shards<E> {
         Shards {
             config: Arc::new(self.config),

@@ -1,4 +1,4 @@
-//! Who owns what, for people.
+//! The members and owners of a set, for people to read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::shard::Shard;
 use crate::view::{Membership, Owner, View};
 
-/// Who owns what. Its `Display` is a table.
+/// The members of a set and the owner of each shard. Its `Display` is a table.
 ///
 /// # Examples
 ///
@@ -31,11 +31,11 @@ use crate::view::{Membership, Owner, View};
 pub struct Status {
     /// The name of the set.
     pub set: String,
-    /// The members by their names, and how many shards each owns.
+    /// The members by their names, with the number of shards that each owns.
     pub members: BTreeMap<String, (Membership, usize)>,
-    /// The owner of each shard; `None` for one that is free.
+    /// The owner of each shard. `None` if the shard is free.
     pub shards: Vec<Option<Owner>>,
-    /// The values that cannot be read, as in [`View::unreadable`].
+    /// The unreadable values, as in [`View::unreadable`].
     pub unreadable: BTreeMap<String, String>,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// A time as RFC 3339, from 1970 to 9999, whatever a clock has said.
+/// A time as RFC 3339, clamped to the years 1970 to 9999.
 fn utc(time: SystemTime) -> impl fmt::Display {
     let last = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
     humantime::format_rfc3339_seconds(time.clamp(SystemTime::UNIX_EPOCH, last))

@@ -1,26 +1,26 @@
-//! What an engine shows: the members and the owners.
+//! The view of an engine: the members and the owners.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::shard::{Fence, Shard};
 
-/// The members of a set and the owners of its shards, as an engine has last shown them.
+/// The members of a set and the owners of its shards, as last shown by an engine.
 ///
-/// It may be behind. What matters is therefore never decided by a view but by
-/// [`Engine::claim`](crate::Engine::claim).
+/// A view may be out of date. Only [`Engine::claim`](crate::Engine::claim) decides who owns a
+/// shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct View {
-    /// Whether this is everything that the engine holds. It is not before the first list, and after
-    /// following the engine has failed.
+    /// Whether the view shows the whole set. False before the first list, and after an error of
+    /// [`Engine::follow`](crate::Engine::follow).
     pub is_complete: bool,
     /// The members by their names.
     pub members: BTreeMap<String, Membership>,
     /// The owners of the shards that are owned.
     pub owners: BTreeMap<Shard, Owner>,
-    /// The values that cannot be read, by where the engine keeps them. Each counts as missing: its
-    /// member as none, its shard as free.
+    /// The unreadable values, by their place in the engine. They count as missing: such a member
+    /// does not exist, and such a shard is free.
     pub unreadable: BTreeMap<String, String>,
 }
 
@@ -30,7 +30,7 @@ pub struct View {
 pub struct Membership {
     /// When it joined, by its own clock.
     pub since: SystemTime,
-    /// Whether it is about to leave, so that no shard is placed there.
+    /// Whether it is about to leave, so that it gets no shards.
     pub is_retiring: bool,
 }
 

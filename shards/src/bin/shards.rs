@@ -1,4 +1,4 @@
-//! Shows who owns what: `shards status --etcd URL[,URL…] [--user NAME:PASSWORD] SET`.
+//! Shows the owner of each shard: `shards status --etcd URL[,URL…] [--user NAME:PASSWORD] SET`.
 
 use std::env;
 use std::process::ExitCode;
@@ -9,13 +9,13 @@ use requeue_shards::{EngineError, Etcd, Shards, Status};
 const USAGE: &str = "\
 Usage: shards status --etcd URL[,URL…] [--user NAME:PASSWORD] SET
 
-Shows the members of a set, and who owns each of its shards, by which fence and since when.
+Shows the members of a set, and the owner of each shard with its fence and start.
 
   --etcd URL[,URL…]      the nodes of etcd, such as http://127.0.0.1:2379
-  --user NAME:PASSWORD   the user, where etcd asks for one; or ETCD_USER, which ps does not show
+  --user NAME:PASSWORD   the user, if etcd needs one. ETCD_USER does the same, hidden from ps
 
-Exit code: 0 all shards are owned, 1 some are not, 2 a mistake in the call, 3 there is no
-such set, or etcd was not reached or refused";
+Exit code: 0 all shards are owned, 1 some are free, 2 wrong arguments, 3 there is no such set,
+or etcd cannot be reached or refuses";
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -62,7 +62,7 @@ async fn status(call: &Call) -> Result<Status, String> {
     let etcd = Etcd::with_options(call.endpoints.clone(), options);
     let etcd = etcd.await.map_err(said)?;
     let count = etcd.count(set).await.map_err(said)?;
-    let count = count.ok_or_else(|| format!("no set is called {set:?}"))?;
+    let count = count.ok_or_else(|| format!("there is no set {set:?}"))?;
     let shards = Shards::builder(etcd, set).count(count).build();
     shards.status().await.map_err(said)
 }
@@ -83,22 +83,22 @@ impl Call {
         let mut words = words.iter();
         match words.next().map(String::as_str) {
             Some("status") => {}
-            Some(other) => return Err(format!("no command is called `{other}`")),
+            Some(other) => return Err(format!("unknown command `{other}`")),
             None => return Err("a command is missing".to_owned()),
         }
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} what?"));
+            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word.as_str() {
                 "--etcd" => endpoints.extend(value()?.split(',').map(str::to_owned)),
                 "--user" => user = Some(value()?.clone()),
                 word if word.starts_with('-') => return Err(format!("unexpected `{word}`")),
                 word if set.is_none() => set = Some(word.to_owned()),
-                word => return Err(format!("unexpected `{word}`: one set at a time")),
+                word => return Err(format!("unexpected `{word}`: only one set can be shown")),
             }
         }
         let pair = |user: String| match user.split_once(':') {
             Some((name, password)) => Ok((name.to_owned(), password.to_owned())),
-            None => Err("--user takes NAME:PASSWORD".to_owned()),
+            None => Err("--user needs NAME:PASSWORD".to_owned()),
         };
         if endpoints.is_empty() {
             return Err("--etcd is missing".to_owned());
@@ -106,7 +106,7 @@ impl Call {
         Ok(Self {
             endpoints,
             user: user.map(pair).transpose()?,
-            set: set.ok_or("the name of the set is missing")?,
+            set: set.ok_or("the set's name is missing")?,
         })
     }
 }
@@ -138,12 +138,15 @@ mod tests {
     fn mistakes_are_named() {
         for (line, why) in [
             ("", "a command is missing"),
-            ("list", "no command is called `list`"),
+            ("list", "unknown command `list`"),
             ("status webhooks", "--etcd is missing"),
-            ("status --etcd", "--etcd what?"),
-            ("status --etcd a", "the name of the set is missing"),
-            ("status --etcd a b c", "unexpected `c`: one set at a time"),
-            ("status --etcd a --user me b", "--user takes NAME:PASSWORD"),
+            ("status --etcd", "--etcd needs a value"),
+            ("status --etcd a", "the set's name is missing"),
+            (
+                "status --etcd a b c",
+                "unexpected `c`: only one set can be shown",
+            ),
+            ("status --etcd a --user me b", "--user needs NAME:PASSWORD"),
             ("status --etcd a --all b", "unexpected `--all`"),
         ] {
             assert_eq!(call(line), Err(why.to_owned()), "{line}");

@@ -1,4 +1,4 @@
-//! Marks: what is stored of them, and how they end.
+//! Marks: how they are stored and removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ fn mark(key: &[u8], not_before: Option<SystemTime>) -> NewMark {
     }
 }
 
-/// A time in whole milliseconds, which every engine stores as it is.
+/// A time in whole milliseconds, which every engine stores exactly.
 fn at(seconds: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(2_000_000_000 + seconds))
 }
@@ -52,11 +52,11 @@ async fn stored(marks: &mut mpsc::Receiver<Mark>, key: &[u8], at: Option<SystemT
     }
 }
 
-/// Checks that of several times the earliest is stored, and that each mark has a new version.
+/// Checks that the earliest of several times is stored, and that each mark has a new version.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If another time is stored, or a version does not rise.
 pub async fn the_earliest_wins<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let put = async |key: &[u8], time| {
@@ -108,12 +108,11 @@ pub async fn the_earliest_wins<E: Engine>(engine: &E, set: &str) {
     .await;
 }
 
-/// Checks that a mark ends with the version that is stored, and with no other. It may get another
-/// time instead.
+/// Checks that only the stored version removes a mark, or gives it another time.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If another version does, or the stored one does not.
 pub async fn ends_compare_versions<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let session = engine.join(set, "a", TTL).await.unwrap();
@@ -193,12 +192,12 @@ pub async fn ends_need_the_shard<E: Engine>(engine: &E, set: &str) {
     engine.leave(&after).await.unwrap();
 }
 
-/// Checks that every mark is received, however many are stored before, while and after the shard is
-/// listed, and however slowly they are received; and that those stored before are said to be old.
+/// Checks that every mark is received, even by a slow receiver, if marks are stored before, during
+/// and after the list of a shard. Marks from before have to be old.
 ///
 /// # Panics
 ///
-/// If one is missing, belongs to another shard, or is not said to be old.
+/// If a mark is missing, belongs to another shard, or is not old although it was stored before.
 pub async fn lists_and_watches<E: Engine>(engine: &E, set: &str) {
     const MARKS: usize = 3000;
     engine.open(set, 16).await.unwrap();
@@ -242,11 +241,11 @@ pub async fn lists_and_watches<E: Engine>(engine: &E, set: &str) {
     assert!((0..MARKS).all(|number| received.contains_key(&key(number))));
 }
 
-/// Checks that an engine without marks says so.
+/// Checks that an engine without marks returns [`EngineError::Unsupported`].
 ///
 /// # Panics
 ///
-/// If it does something else.
+/// If it returns anything else.
 pub async fn marks_are_refused<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let session = engine.join(set, "a", TTL).await.unwrap();

@@ -11,11 +11,11 @@ use crate::error::EngineError;
 use crate::shard::{Fence, Shard};
 use crate::view::View;
 
-/// Checks that a name is taken until its session has ended, in its own set.
+/// Checks that a session keeps its name until it ends, and only in its own set.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If two members of a set have one name, or a free name is refused.
 pub async fn names<E: Engine>(engine: &E, set: &str) {
     let other = format!("{set}-other");
     engine.open(set, 4).await.unwrap();
@@ -37,11 +37,11 @@ pub async fn names<E: Engine>(engine: &E, set: &str) {
     engine.leave(&elsewhere).await.unwrap();
 }
 
-/// Checks that a member that retires is shown, and owns what it owns.
+/// Checks that a retiring member is shown as such, and keeps its shards.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If it is not shown, or loses a shard.
 pub async fn retiring<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let session = engine.join(set, "a", TTL).await.unwrap();
@@ -65,11 +65,11 @@ pub async fn retiring<E: Engine>(engine: &E, set: &str) {
     engine.leave(&session).await.unwrap();
 }
 
-/// Checks that what a session owned is free once it has ended, and that it can do nothing more.
+/// Checks that the shards of an ended session are free, and that the session can do nothing more.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If a shard is not free, or an operation of the ended session succeeds.
 pub async fn ended_sessions<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let ended = engine.join(set, "a", TTL).await.unwrap();
@@ -81,7 +81,7 @@ pub async fn ended_sessions<E: Engine>(engine: &E, set: &str) {
     engine.leave(&ended).await.unwrap();
     engine.leave(&ended).await.unwrap();
     can_do_nothing(engine, &ended, Shard(1), fence).await;
-    // Nor under the same name.
+    // Not even if a new session has the same name.
     let next = engine.join(set, "a", TTL).await.unwrap();
     let later = engine
         .claim(&next, Shard(1))
@@ -110,7 +110,7 @@ async fn can_do_nothing<E: Engine>(engine: &E, ended: &E::Session, shard: Shard,
     engine.release(ended, shard, fence).await.unwrap();
 }
 
-/// Checks that a session that is kept does not end.
+/// Checks that a session does not end while it is kept.
 ///
 /// # Panics
 ///
@@ -128,12 +128,12 @@ pub async fn keeping<E: Engine>(engine: &E, set: &str) {
     engine.leave(&session).await.unwrap();
 }
 
-/// Checks that a session that is not kept ends, no sooner than the TTL after it was kept last. Its
-/// name and its shards are free then, and a view shows that.
+/// Checks that a session that is not kept ends, and not before its TTL. Then its name and shards
+/// are free, and a view shows that.
 ///
 /// # Panics
 ///
-/// If that is not so.
+/// If the session ends early or not at all, or its name or shards are not free.
 pub async fn sessions_expire<E: Engine>(engine: &E, set: &str) {
     engine.open(set, 4).await.unwrap();
     let dead = engine.join(set, "dead", TTL).await.unwrap();

@@ -1,4 +1,4 @@
-//! Calls that pass over the nodes that do not reply.
+//! Calls that skip nodes that do not reply.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::history::History;
 use crate::backoff::Backoff;
 use crate::error::{EngineError, Source};
 
-/// The nodes of a cluster, one of which is called.
+/// The nodes of a cluster. Calls go to one of them.
 ///
-/// etcd-client would spread calls over all nodes, dead ones as well: here each node has a client of
-/// its own, which is dropped with its connection when a call fails.
+/// One etcd-client for all nodes would also send calls to dead nodes. So each node has its own
+/// client, which is dropped with its connection when a call fails.
 pub(super) struct Calls {
     pub(super) endpoints: Vec<String>,
-    /// How long a call may take, over all endpoints.
+    /// How long a call may take over all endpoints.
     pub(super) timeout: Duration,
     options: ConnectOptions,
     current: Mutex<Current>,
@@ -26,7 +26,7 @@ pub(super) struct Calls {
 /// The node that is called.
 #[derive(Default)]
 struct Current {
-    /// Its place in `endpoints`, plus laps: rises each time a node is passed over.
+    /// Its index in `endpoints` plus whole laps. Rises each time a node is skipped.
     node: u64,
     client: Option<Client>,
 }
@@ -82,8 +82,8 @@ impl Calls {
         })
     }
 
-    /// Calls until one node has replied: with a result, or with an error that another node would
-    /// reply with too. What a lost reply belonged to is called again, so `call` can be repeated.
+    /// Calls nodes until one replies with a result, or with an error that every node would return.
+    /// `call` has to be repeatable, because it is called again after a lost reply.
     pub(super) async fn call<T, F>(
         &self,
         limit: Duration,
@@ -97,7 +97,7 @@ impl Calls {
         let mut laps = self.laps();
         loop {
             let node = self.node();
-            // On the heap: the futures of the client are large, and those of callers hold them.
+            // On the heap, because the client's futures are large and part of the callers' futures.
             let called = Box::pin(async { call(self.client(node).await?).await });
             let error = match timeout(attempt, called).await {
                 Ok(Ok(value)) => return Ok(value),
@@ -120,18 +120,18 @@ impl Calls {
         Laps { failed: 0, backoff }
     }
 
-    /// How long one node may take to reply: all of them have their turn within the limit.
+    /// How long one node may take to reply, so that every node can be tried within the limit.
     pub(super) fn attempt(&self, limit: Duration) -> Duration {
         let turns = u32::try_from(self.endpoints.len() + 1).unwrap_or(u32::MAX);
         (limit / turns).max(ATTEMPT_MIN)
     }
 
-    /// The number of the node that is called now: its place in `endpoints`, plus laps.
+    /// The node that is called now: its index in `endpoints` plus whole laps.
     pub(super) fn node(&self) -> u64 {
         self.current().node
     }
 
-    /// Returns the client of a node. Does no I/O but to authenticate.
+    /// Returns the client of a node. The only I/O is to authenticate.
     pub(super) async fn client(&self, node: u64) -> Result<Client, Error> {
         {
             let current = self.current();
@@ -148,11 +148,11 @@ impl Calls {
         Ok(client)
     }
 
-    /// Turns to the next node, unless that has been done since.
+    /// Moves on to the next node, unless another call already has.
     pub(super) fn pass_over(&self, node: u64) {
         let mut current = self.current();
         if current.node == node {
-            tracing::debug!(endpoint = self.endpoint(node), "passed over");
+            tracing::debug!(endpoint = self.endpoint(node), "skipped");
             current.node = node.wrapping_add(1);
             current.client = None;
         }
@@ -175,7 +175,7 @@ impl Calls {
         kind(Arc::new(Failure::Ended { endpoint, why }))
     }
 
-    /// What an error means to a member.
+    /// The engine's error for an error of the client.
     pub(super) fn translated(&self, node: u64, error: Error) -> EngineError {
         let kind = match &error {
             Error::GRpcStatus(status) => kind(i32::from(status.code()), status.message()),
@@ -200,7 +200,7 @@ impl Calls {
 }
 
 impl Laps {
-    /// Counts a failure, and sleeps if it was the last of a lap, until `end` at most.
+    /// Counts a failure. If it was the last of a lap, sleeps, until `end` at most.
     pub(super) async fn pause(&mut self, endpoints: usize, end: Instant) {
         self.failed += 1;
         if self.failed.is_multiple_of(endpoints) {
@@ -209,16 +209,16 @@ impl Laps {
     }
 }
 
-/// The kind of error that a gRPC code stands for, by the codes of etcd's `rpctypes`.
+/// The kind of error for a gRPC code, by etcd's `rpctypes`.
 fn kind(code: i32, message: &str) -> fn(Source) -> EngineError {
     const INVALID_ARGUMENT: i32 = 3;
     const PERMISSION_DENIED: i32 = 7;
     const UNAUTHENTICATED: i32 = 16;
-    /// The client's own (a connection that broke), and those of a node that lacks its leader.
+    /// Codes of the client, such as a broken connection, and of a node without a leader.
     const PASSING: [i32; 6] = [1, 2, 4, 10, 13, 14];
     match code {
         PERMISSION_DENIED | UNAUTHENTICATED => EngineError::Denied,
-        // A wrong password, and no user where one is asked for.
+        // A wrong password, or a missing user.
         INVALID_ARGUMENT if message.contains("authentication") || message.contains("user name") => {
             EngineError::Denied
         }

@@ -1,5 +1,4 @@
-//! What is stored: keys, and the text of their values. The table is in the documentation of
-//! [`Etcd`](super::Etcd).
+//! The stored keys, and the text of their values. [`Etcd`](super::Etcd) documents them in a table.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +15,7 @@ const VERSION: &str = "2";
 /// How many bytes of a value are shown.
 const SHOWN_MAX: usize = 64;
 
-/// What a key below a set names.
+/// The member or shard that a key names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
     Member(String),
@@ -45,7 +44,7 @@ pub(super) fn owner_key(set: &str, shard: Shard) -> Result<String, EngineError> 
     Ok(format!("{}owner/{shard}", prefix(set)?))
 }
 
-/// The key of the last fence of a shard. Unlike its owner it stays.
+/// The key of the last fence of a shard. It outlives the owner.
 pub(super) fn fence_key(set: &str, shard: Shard) -> Result<String, EngineError> {
     Ok(format!("{}fence/{shard}", prefix(set)?))
 }
@@ -56,7 +55,7 @@ pub(super) fn mark_key(set: &str, shard: Shard, key: &[u8]) -> Result<Vec<u8>, E
     Ok(whole)
 }
 
-/// The keys of the members and owners: from the first, to what is after the last.
+/// The range of the keys of members and owners.
 pub(super) fn view_range(set: &str) -> Result<(Vec<u8>, Vec<u8>), EngineError> {
     let prefix = prefix(set)?;
     // '0' is after '/'.
@@ -64,7 +63,7 @@ pub(super) fn view_range(set: &str) -> Result<(Vec<u8>, Vec<u8>), EngineError> {
     Ok((from.into_bytes(), to.into_bytes()))
 }
 
-/// The keys of the marks of a shard.
+/// The range of the keys of a shard's marks.
 pub(super) fn mark_range(set: &str, shard: Shard) -> Result<(Vec<u8>, Vec<u8>), EngineError> {
     let prefix = prefix(set)?;
     let (from, to) = (
@@ -92,7 +91,7 @@ pub(super) fn fence_value(fence: Fence) -> String {
 }
 
 /// The fence of the next owner: greater than the last one, and at least the microseconds since
-/// 1970. So it is greater also than fences that etcd has lost, unless a clock has gone back.
+/// 1970. So it is also greater than fences that etcd has lost, unless a clock has gone back.
 pub(super) fn next_fence(last: Option<Fence>, now: SystemTime) -> Fence {
     let since = now.duration_since(SystemTime::UNIX_EPOCH);
     let micros = since.unwrap_or_default().as_micros();
@@ -112,7 +111,7 @@ pub(super) fn read_count(pair: &KeyValue) -> Result<u32, EngineError> {
     count.parse().map_err(|_| unreadable(pair))
 }
 
-/// What a key of [`view_range`] names, `None` if this version does not know it.
+/// Reads the name in a key of [`view_range`]. `None` if this version does not know it.
 pub(super) fn read_name(pair: &KeyValue, prefix: &str) -> Option<Named> {
     let name = pair.key_str().ok()?.strip_prefix(prefix)?;
     if let Some(member) = name.strip_prefix("member/") {
@@ -122,7 +121,7 @@ pub(super) fn read_name(pair: &KeyValue, prefix: &str) -> Option<Named> {
     Some(Named::Owner(Shard(shard)))
 }
 
-/// `None` if it cannot be read, or belongs to no session: nothing would ever end it.
+/// `None` if it cannot be read, or if it has no session that could end it.
 pub(super) fn read_member(pair: &KeyValue) -> Option<Membership> {
     let (since, state) = owned_words(pair)?;
     let is_retiring = match state {
@@ -147,18 +146,18 @@ pub(super) fn read_owner(pair: &KeyValue) -> Option<Owner> {
     })
 }
 
-/// `None` if it cannot be read: the clock alone decides about the next one then.
+/// `None` if it cannot be read. Then only the clock decides the next fence.
 pub(super) fn read_fence(pair: &KeyValue) -> Option<Fence> {
     fence_of(pair.value_str().ok()?)
 }
 
-/// Databases have no greater numbers.
+/// Databases have no greater integers than `i64::MAX`.
 fn fence_of(word: &str) -> Option<Fence> {
     let fence: i64 = word.parse().ok()?;
     u64::try_from(fence).ok().map(Fence)
 }
 
-/// The time of a mark. A mark whose time cannot be read has none, so that its key is not lost.
+/// Reads the time of a mark. The error is the unreadable value.
 pub(super) fn read_not_before(pair: &KeyValue) -> Result<Option<SystemTime>, String> {
     match pair.value_str().ok().map(|text| (text, time(text))) {
         Some(("", _)) => Ok(None),
@@ -167,7 +166,7 @@ pub(super) fn read_not_before(pair: &KeyValue) -> Result<Option<SystemTime>, Str
     }
 }
 
-/// The mark of a pair whose key begins with that of [`mark_range`].
+/// Reads a mark of [`mark_range`]. If its time cannot be read, it runs at once, so it is not lost.
 pub(super) fn read_mark(pair: &KeyValue, from: &[u8], shard: Shard, is_old: bool) -> Mark {
     let key = pair.key().strip_prefix(from).unwrap_or_default();
     let not_before = read_not_before(pair);
@@ -211,7 +210,7 @@ pub(super) fn shown_value(pair: &KeyValue) -> String {
     format!("{shown}{rest}")
 }
 
-/// Milliseconds since 1970, rounded up: a mark runs no sooner for having been stored.
+/// Milliseconds since 1970, rounded up, so that a stored mark does not run early.
 fn millis(time: SystemTime) -> u128 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos().div_ceil(1_000_000))

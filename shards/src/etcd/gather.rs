@@ -1,4 +1,4 @@
-//! Marks that share a transaction with those that are put at the same time.
+//! Marks that are stored at the same time share a transaction.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,15 @@ use super::format;
 use super::ownership::run;
 use crate::error::EngineError;
 
-/// How many marks one transaction stores: as many operations as etcd takes, unless configured
-/// otherwise.
+/// How many marks one transaction stores: etcd's default limit of operations.
 pub(super) const BATCH: usize = 128;
-/// How many transactions are under way at once: those of [`BATCH`] marks, and others. The fewer of
-/// the others, the more marks gather for each.
+/// How many transactions are in flight: full ones of [`BATCH`] marks, and partial ones. With fewer
+/// partial ones, more marks gather for each.
 pub(super) const AT_ONCE: usize = 16;
 const PARTIAL_AT_ONCE: usize = 4;
 
-/// The marks that wait. While transactions are under way, those that come gather for the next one:
-/// a mark that comes alone does not wait.
+/// The waiting marks. They gather only while transactions are in flight, so a single mark does not
+/// wait.
 #[derive(Debug)]
 pub(super) struct Gathering {
     waiting: Mutex<VecDeque<Waiting>>,
@@ -62,13 +61,13 @@ impl Gathering {
                 };
                 let batch = self.take();
                 if batch.is_empty() {
-                    // Another call has taken these marks along.
+                    // Another call is storing these marks.
                     drop(turn);
                     break outcome.await;
                 }
                 store_all(calls, batch).await;
             };
-            // The call that had taken them along was dropped otherwise.
+            // On an error, the other call was dropped: try again.
             if let Ok(outcome) = outcome {
                 return outcome;
             }
@@ -103,7 +102,7 @@ async fn store_all(calls: &Calls, batch: Vec<Waiting>) {
         .collect();
     let outcome = store(calls, keys.into_iter()).await;
     for waiting in batch {
-        // Dropped if its call was.
+        // Fails if that call was dropped.
         let _ = waiting.stored.send(outcome.clone());
     }
 }

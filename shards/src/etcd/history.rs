@@ -1,4 +1,4 @@
-//! How far etcd has come. Its revision never goes back, unless it has lost what it acknowledged.
+//! The revisions that etcd has shown. A revision that goes back means lost writes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,21 +6,21 @@ use etcd_client::ResponseHeader;
 
 use crate::error::EngineError;
 
-/// What the replies of one cluster have shown, shared by all calls and watches of an engine.
+/// The cluster and the revision of all replies, shared by the calls and watches of an engine.
 #[derive(Debug, Default)]
 pub(super) struct History(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
     point: Point,
-    /// How the last era ended.
+    /// Why the last era ended.
     why: String,
 }
 
 /// A point in a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Point {
-    /// How often the state was lost. What belongs to an era ends with it.
+    /// How often the state was lost. Sessions and watches end with their era.
     pub(super) era: u64,
     /// Zero before the first reply.
     cluster: u64,
@@ -28,23 +28,22 @@ pub(super) struct Point {
 }
 
 impl History {
-    /// The greatest point that was seen.
+    /// The greatest point seen so far.
     pub(super) fn now(&self) -> Point {
         self.lock().point
     }
 
-    /// The error of what belongs to an era that has ended.
+    /// The error for sessions and watches of an earlier era.
     pub(super) fn lost(&self) -> EngineError {
         EngineError::StateLost(self.lock().why.clone())
     }
 
-    /// Notes a reply. `before` was seen before the call, and the reply holds everything that was
-    /// acknowledged until then.
+    /// Records a reply. `before` was seen before the call, so the reply has to be at least as new.
     ///
     /// # Errors
     ///
-    /// [`EngineError::StateLost`] if the reply is from before that point or from another cluster.
-    /// Its era has ended then.
+    /// [`EngineError::StateLost`] if the reply is older or from another cluster. Then the era has
+    /// ended.
     pub(super) fn check(
         &self,
         before: Point,
@@ -60,7 +59,7 @@ impl History {
     fn compare(&self, before: Point, cluster: u64, revision: i64) -> Result<(), EngineError> {
         let mut seen = self.lock();
         if seen.point.era != before.era {
-            // Which of the two has replied is not known.
+            // The reply may be from either era.
             return Err(EngineError::StateLost(seen.why.clone()));
         }
         let why = if before.cluster != 0 && cluster != before.cluster {
@@ -87,8 +86,8 @@ impl History {
         Err(error)
     }
 
-    /// Notes a response of a watch that has seen `revision` before. Returns whether the response
-    /// fits: if not, the node lags, or the state was lost.
+    /// Records a response of a watch that has seen `revision` before. Returns whether the response
+    /// fits. If it does not, the node lags or the state was lost.
     pub(super) fn fits(&self, revision: i64, header: Option<&ResponseHeader>) -> bool {
         let Some(header) = header else { return true };
         let seen = &mut self.lock().point;
@@ -117,11 +116,11 @@ mod tests {
         let history = History::default();
         let first = history.now();
         assert!(history.compare(first, 7, 900).is_ok());
-        // A call that was sent before that reply may be behind it.
+        // A call that was sent before that reply may return an older revision.
         assert!(history.compare(first, 7, 899).is_ok());
         let before = history.now();
         assert!(is_lost(&history.compare(before, 7, 1)));
-        // Replies to calls from before are of no known era.
+        // A reply to an earlier call may be from either era.
         assert!(is_lost(&history.compare(before, 7, 2)));
         let why = history.lost().to_string();
         assert!(why.ends_with("its revision is 1 after 900"), "{why}");

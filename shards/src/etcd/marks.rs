@@ -47,7 +47,7 @@ pub(super) async fn put(
     swaps.buffer_unordered(AT_ONCE).try_collect::<()>().await
 }
 
-/// Compares and swaps, so that the earlier of two times is what is stored.
+/// Compares and swaps, so that the earlier of two times is stored.
 async fn put_later(calls: &Calls, key: Vec<u8>, time: SystemTime) -> Result<(), EngineError> {
     let mut version = 0;
     let mut not_before = Some(time);
@@ -71,7 +71,7 @@ async fn put_later(calls: &Calls, key: Vec<u8>, time: SystemTime) -> Result<(), 
         let [stored] = read(
             &reply,
             [|pair| {
-                // One that cannot be read counts as none, here and where it is followed.
+                // An unreadable time means at once, here and in `follow`.
                 let not_before = format::read_not_before(pair).unwrap_or_default();
                 Ok((pair.mod_revision(), not_before))
             }],
@@ -81,7 +81,7 @@ async fn put_later(calls: &Calls, key: Vec<u8>, time: SystemTime) -> Result<(), 
             None => (0, Some(time)),
         };
     }
-    let why: Box<dyn std::error::Error + Send + Sync> = "the mark changes all the time".into();
+    let why: Box<dyn std::error::Error + Send + Sync> = "others keep changing the mark".into();
     Err(EngineError::Refused(Source::from(why)))
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn follow(
             }
         };
         for pair in stored {
-            // A list that follows a compaction begins with what was sent before.
+            // After a compaction, the list contains marks that were sent before.
             if pair.mod_revision() > sent {
                 let mark = format::read_mark(pair, &from, shard, is_old);
                 if marks.send(mark).await.is_err() {

@@ -1,4 +1,4 @@
-//! Members and owners: transactions that change what is stored if it is as the caller believes.
+//! Members and owners, changed by transactions that compare before they write.
 
 use std::error;
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ pub(super) async fn count(calls: &Calls, set: &str) -> Result<Option<u32>, Engin
     Ok(stored)
 }
 
-/// How often an operation begins again because another has written first.
+/// How often an operation is tried if others write first.
 const ATTEMPTS: usize = 8;
 
 pub(super) async fn join(
@@ -49,7 +49,7 @@ pub(super) async fn join(
     let era = calls.history.now().era;
     let key = format::member_key(set, member)?;
     let since = SystemTime::now();
-    // A lease whose id was lost with the reply ends by itself.
+    // If the reply is lost, so is the lease's id, and the lease expires.
     let seconds = i64::try_from(ttl.as_millis().div_ceil(1000)).unwrap_or(i64::MAX);
     let grant = |mut client: Client| async move { client.lease_grant(seconds.max(1), None).await };
     let lease = calls.call(limit, grant).await?.id();
@@ -78,12 +78,12 @@ pub(super) async fn join(
             // The reply to the first attempt was lost.
             Some((stored, _)) if stored == lease => return Ok(session),
             Some((stored, _)) if stored != 0 => {
-                // Otherwise it ends by itself.
+                // If this fails, the lease expires.
                 let _ = leave(calls, &session).await;
                 let member = member.to_owned();
                 return Err(EngineError::NameTaken { member });
             }
-            // Without a lease it is no session's, and nothing would ever end it.
+            // A key without a lease is replaced, because no session would ever remove it.
             Some((_, revision)) => revision,
             None => 0,
         };
@@ -91,25 +91,26 @@ pub(super) async fn join(
     Err(contended(&key))
 }
 
-/// One message and its reply on a stream of their own: there is no stream to resume.
+/// Renews the lease. The message has its own stream, so there is no stream to resume.
 pub(super) async fn keep(calls: &Calls, session: &EtcdSession) -> Result<(), EngineError> {
     let member = format::member_key(&session.set, &session.member)?;
     let lease = session.lease;
     let keep = |mut client: Client| async move {
         match client.lease_keep_alive(lease).await {
             Ok(_) => Ok(true),
-            // Said when the reply holds no time to live.
+            // The client's error for a reply without a time to live.
             Err(Error::LeaseKeepAliveError(why)) if why == "lease not found" => Ok(false),
             Err(error) => Err(error),
         }
     };
     let is_kept = calls.call(session.limit(calls), keep).await?;
-    // A lease goes on without its key, which is removed if the set is emptied by hand.
-    // Without an operation etcd would reply from what one node knows, which may be behind.
+    // The lease outlives a key that was deleted by hand, so the key is compared too. The `get`
+    // makes etcd agree on the reply: without an operation, one node replies, which may be out of
+    // date.
     let is_member = Txn::new()
         .when([is_of(&member, lease)])
         .and_then([TxnOp::get(member, None)]);
-    // Also if the lease is gone: the reply may say that more is.
+    // Called even if the lease has ended, because the reply may show that more was lost.
     match run_as(session, calls, is_member).await?.succeeded() && is_kept {
         true => Ok(()),
         false => Err(EngineError::SessionEnded),
@@ -142,7 +143,7 @@ pub(super) async fn leave(calls: &Calls, session: &EtcdSession) -> Result<(), En
     calls.call(session.limit(calls), revoke).await
 }
 
-/// Reads who owns the shard and the last fence, and swaps both.
+/// Reads the owner of the shard and the last fence, and swaps both.
 pub(super) async fn claim(
     calls: &Calls,
     session: &EtcdSession,
@@ -171,7 +172,7 @@ pub(super) async fn claim(
             Some((lease, _, fence)) if lease == session.lease && fence.is_some() => {
                 return Ok(fence);
             }
-            // Without a lease it is no session's, and nothing would ever end it.
+            // A key without a lease is replaced, because no session would ever remove it.
             Some((lease, ..)) if lease != 0 && lease != session.lease => return Ok(None),
             _ => {}
         }
@@ -211,7 +212,7 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Commits a transaction of a session, which ends with its era.
+/// Commits a transaction of a session, if the session's era has not ended.
 async fn run_as(
     session: &EtcdSession,
     calls: &Calls,
@@ -241,7 +242,7 @@ pub(super) async fn run(
 
 type Read<T> = fn(&KeyValue) -> Result<T, EngineError>;
 
-/// Reads what a transaction has got, one pair or none for each operation; no pair if it has put.
+/// Reads the replies of a transaction: a pair or none for each `get`, and none for each `put`.
 pub(super) fn read<T, const N: usize>(
     reply: &TxnResponse,
     read: [Read<T>; N],
@@ -256,7 +257,7 @@ pub(super) fn read<T, const N: usize>(
     Ok(found)
 }
 
-/// That a session owns a shard with this fence.
+/// Whether a session owns a shard with this fence.
 pub(super) fn owns(
     session: &EtcdSession,
     shard: Shard,
@@ -272,12 +273,13 @@ fn is_absent(key: &str) -> Compare {
     is_unchanged(key, 0)
 }
 
-/// That a key was changed last by this revision; zero if it is absent.
+/// Whether a key was last changed by this revision. Zero means that it is absent.
 fn is_unchanged(key: &str, revision: i64) -> Compare {
     Compare::mod_revision(key, CompareOp::Equal, revision)
 }
 
-/// That a key belongs to a session. Its number is in no other history, as a revision would be.
+/// Whether a key belongs to a session. Unlike a revision, the id of a lease is not repeated if etcd
+/// is replaced.
 fn is_of(key: &str, lease: i64) -> Compare {
     Compare::lease(key, CompareOp::Equal, lease)
 }

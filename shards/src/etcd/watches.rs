@@ -1,4 +1,4 @@
-//! What is stored in a range of keys, and each change from then on, across the failures of nodes.
+//! Lists a range of keys and follows its changes, even if nodes fail.
 
 use std::convert::Infallible;
 
@@ -14,14 +14,14 @@ use super::format::{self, Named};
 use crate::error::EngineError;
 use crate::view::View;
 
-/// Keys from the first, to what is after the last, and how far they have been read.
+/// A range of keys, and how far it has been read.
 pub(super) struct Range<'c> {
     calls: &'c Calls,
     from: Vec<u8>,
     to: Vec<u8>,
-    /// Everything up to this revision has been read; zero before the first list.
+    /// The last revision that has been read. Zero before the first list.
     pub(super) revision: i64,
-    /// Of the history that has been read.
+    /// The era of that revision.
     era: u64,
     stream: Option<Stream>,
     laps: Laps,
@@ -33,32 +33,32 @@ pub(super) struct Range<'c> {
 struct Stream {
     watch: WatchStream,
     node: u64,
-    /// The node was asked for a sign of life, and has not replied.
+    /// Whether the node was asked for a sign of life and has not replied.
     is_asked: bool,
 }
 
-/// What is in a range.
+/// News of a range.
 pub(super) enum News {
-    /// Everything that is stored.
+    /// All stored pairs.
     Listed(Vec<KeyValue>),
-    /// The changes of some revisions, in their order.
+    /// The changes of some revisions, in order.
     Changed(WatchResponse),
 }
 
 /// Why there are no changes.
 enum Stopped {
-    /// They are no longer stored: the range has to be listed again.
+    /// etcd has compacted them, so the range has to be listed again.
     Compacted,
     Failed(EngineError),
 }
 
-/// How often in a row a watch may be denied: etcd also says so if the token has expired.
+/// How often in a row a watch may be denied. An expired token has the same error.
 const DENIED_MAX: u32 = 2;
 /// How many pairs one reply lists.
 const PAGE: i64 = 1000;
 
-/// Shows members and owners. A response of a watch holds all changes of its revisions, so each
-/// state that is shown is one that was stored.
+/// Shows members and owners. A response of a watch holds all changes of its revisions, so every
+/// shown state was once stored.
 pub(super) async fn follow(
     calls: &Calls,
     set: &str,
@@ -104,7 +104,7 @@ fn remove(view: &mut View, pair: &KeyValue, prefix: &str) {
     view.unreadable.remove(&format::shown_key(pair));
 }
 
-/// What cannot be read replaces what was there: it is missing from now on.
+/// Stores a pair in the view. An unreadable value also replaces the old one, and counts as missing.
 fn put(view: &mut View, pair: &KeyValue, prefix: &str) {
     remove(view, pair, prefix);
     let is_read = match format::read_name(pair, prefix) {
@@ -141,7 +141,7 @@ impl<'c> Range<'c> {
         }
     }
 
-    /// The list at first, and changes then; a list again if changes are no longer stored.
+    /// Returns the list first, and then changes. Lists again if etcd has compacted the changes.
     pub(super) async fn next(&mut self) -> Result<News, EngineError> {
         if self.revision == 0 {
             return self.list().await;
@@ -149,8 +149,8 @@ impl<'c> Range<'c> {
         loop {
             let outcome = self.changes().await;
             let history = &self.calls.history;
-            // Whatever the watch says: it may wait for a revision of the history that was lost,
-            // and another call may have noticed that before.
+            // Another call may have noticed first that the state was lost. Then the watch waits for
+            // a revision of the lost history.
             if history.now().era != self.era {
                 return Err(history.lost());
             }
@@ -178,8 +178,8 @@ impl<'c> Range<'c> {
         }
     }
 
-    /// Waits for changes. `None` if there were none for a while, and the node is asked for a sign
-    /// of life.
+    /// Waits for changes. If there are none for a while, asks the node for a sign of life and
+    /// returns `None`.
     async fn changes(&mut self) -> Result<Option<WatchResponse>, Stopped> {
         let calls = self.calls;
         let stream = match self.stream.take() {
@@ -212,7 +212,7 @@ impl<'c> Range<'c> {
         }
         if response.canceled() {
             return match (response.compact_revision(), response.cancel_reason()) {
-                // With an expired token too: the next client has another.
+                // The token may have expired. The next client gets another one.
                 (0, why) if why.contains("permission denied") && self.denied < DENIED_MAX => {
                     self.denied += 1;
                     failed(calls.ended(node, "the watch was denied once"))
@@ -222,7 +222,8 @@ impl<'c> Range<'c> {
             };
         }
         (self.denied, self.laps) = (0, self.calls.laps());
-        // A sign of life does not count: etcd before 3.4.25 and 3.5.8 may send it ahead of changes.
+        // The revision of a sign of life does not count, because etcd before 3.4.25 and 3.5.8 may
+        // send it ahead of changes.
         let pairs = response.events().iter().filter_map(etcd_client::Event::kv);
         let last = pairs.map(KeyValue::mod_revision).max();
         let Some(last) = last.filter(|last| *last > self.revision) else {
@@ -238,7 +239,7 @@ impl<'c> Range<'c> {
             .with_range(self.to.as_slice())
             .with_start_revision(self.revision + 1);
         let (node, attempt) = (calls.node(), calls.attempt(calls.timeout));
-        // On the heap: the futures of the client are large.
+        // On the heap, because the client's futures are large.
         let opened = Box::pin(async {
             let mut client = calls.client(node).await?;
             client.watch(self.from.as_slice(), Some(options)).await
@@ -258,7 +259,7 @@ impl<'c> Range<'c> {
         Err(Stopped::Failed(error))
     }
 
-    /// Asks for something that etcd has to agree on, which is compared with what was seen.
+    /// Makes a call on which etcd has to agree, and compares its revision with the history.
     async fn verify(&self) -> Result<(), EngineError> {
         let (calls, before) = (self.calls, self.calls.history.now());
         let options = GetOptions::new().with_keys_only();
@@ -270,7 +271,7 @@ impl<'c> Range<'c> {
         calls.history.check(before, got.header())
     }
 
-    /// Lists everything as it is at one revision, by pages.
+    /// Lists the range at one revision, in pages.
     async fn list(&mut self) -> Result<News, EngineError> {
         let mut pairs: Vec<KeyValue> = Vec::new();
         let (mut at, before) = (0, self.calls.history.now());

@@ -1,4 +1,4 @@
-//! Whether a member is well, and what is said if not.
+//! The health of a member, and how it reports errors.
 
 use std::collections::BTreeMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ use crate::shard::ShardKey;
 
 use super::{Member, Parts};
 
-/// What a member's health depends on, apart from the view.
+/// The parts of a member's health that are not in the view.
 #[derive(Default)]
 pub(super) struct Condition {
-    /// Until when the present session lasts.
+    /// The end of the present session.
     pub(super) session: Option<Expiry>,
-    /// Why the last session ended before it was left.
+    /// Why the last session ended before the member left.
     error: Option<String>,
-    /// The values that could not be read when they were last looked at.
+    /// The unreadable values when they were last checked.
     unreadable: BTreeMap<String, String>,
 }
 
@@ -37,13 +37,13 @@ where
     S: Storage + 'static,
     Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
-    /// Returns whether this member can do its part, for a health check: it has a session, it knows
-    /// who owns what, and the engine holds nothing that it cannot read. O(1), and O(n) for n values
-    /// that cannot be read.
+    /// Checks the member, for a health check of your service. O(n) for n unreadable values.
+    ///
+    /// A member is healthy if it has a session, sees all owners, and finds no unreadable value.
     ///
     /// # Errors
     ///
-    /// The reasons, one per line. A member that does not run is not well.
+    /// The reasons, one per line. A member that does not run is not healthy.
     ///
     /// # Examples
     ///
@@ -93,13 +93,13 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// A session has begun. What was shown before it may be lost.
+    /// A session has begun. Earlier views may be of a lost state.
     pub(super) fn begins(&self, until: &Expiry) {
         self.condition().session = Some(until.clone());
         self.view.send_modify(|view| view.is_complete = false);
     }
 
-    /// The session has ended before it was left: nothing is owned.
+    /// The session has ended before the member left. Nothing is owned.
     pub(super) fn ends(&self, why: &EngineError) {
         let (set, member) = (&self.config.set, &self.config.member);
         let is_lost = matches!(why, EngineError::StateLost(_));
@@ -118,7 +118,7 @@ where
         self.config.report(why);
     }
 
-    /// Reports the values that cannot be read and were not reported before.
+    /// Reports unreadable values that were not reported before.
     pub(super) fn notice_unreadable(&self) {
         let new: Vec<String> = {
             let (view, mut condition) = (self.view.borrow(), self.condition());

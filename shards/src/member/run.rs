@@ -30,33 +30,37 @@ where
     Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
     /// Takes shards and runs `reconcile` for their keys, until `stop` is cancelled or the queue is
-    /// shut down. Then no key begins to run, each shard is released when its last run has ended,
-    /// the member leaves, and the queue is shut down and drained.
+    /// shut down.
     ///
-    /// What `reconcile` returns means the same as in
-    /// [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with). A [mark](crate::Shards::mark)
-    /// of the key is ended by `Success` and `Release` and given another time by `RequeueAfter`, if
-    /// it is the one that was there when the run began; otherwise it stays. If the engine cannot do
-    /// that, the key is retried. A mark whose [time](crate::Shards::mark_after) had not come when
-    /// the run began stays too, unless `RequeueAfter` gives it an earlier one, and the key runs
-    /// again at that time.
+    /// Then no key starts, each shard is released after its last run, the member leaves, and the
+    /// queue is shut down and drained.
     ///
-    /// If the membership ends, because the engine was not reached for the TTL, all runs
-    /// learn of it from [`Ownership::lost`], and the member joins again as soon as it can. Nothing runs
-    /// meanwhile.
+    /// If the engine is not reached for the TTL, the membership ends and all runs are told by
+    /// [`Ownership::lost`]. The member joins again as soon as it can. Nothing runs meanwhile.
     ///
-    /// A queue can be run once. Of two calls at the same time the second begins when the first has
-    /// ended.
+    /// The result of `reconcile` has the same meaning as in
+    /// [`WorkQueue::run_with`](requeue_tokio::WorkQueue::run_with).
+    ///
+    /// A queue can be run once. A second call waits for the end of the first.
+    ///
+    /// # Marks
+    ///
+    /// `Success`, `GiveUp` and `Release` remove the key's [mark](crate::Shards::mark), and
+    /// `RequeueAfter` gives it another time, if the mark has not changed since the run began. If
+    /// the engine fails to do so, the key is retried.
+    ///
+    /// If the run began before the [time](crate::Shards::mark_after) of its mark, the mark stays,
+    /// and the key runs again on time. A `RequeueAfter` that ends before that time replaces it.
     ///
     /// # Errors
     ///
-    /// If the membership has ended and cannot begin again: the engine denies access, or the set was
-    /// made with another number of shards. Then the queue is shut down and drained.
+    /// If the membership has ended and cannot begin again: the engine denies access, or the set has
+    /// another number of shards. Then the queue is shut down and drained.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future aborts the runs, as with `run_with`, and shards that are owned are free
-    /// after the TTL.
+    /// Dropping the future aborts the runs, as with `run_with`. The owned shards are free after the
+    /// TTL.
     ///
     /// # Panics
     ///
@@ -73,7 +77,7 @@ where
         R: Future<Output: IntoAction<Error = X>> + Send + 'static,
     {
         let mut first = self.parts.first.lock().await;
-        // Also cancelled by the end of the queue.
+        // The end of the queue cancels it too.
         let stop = stop.child_token();
         let idle = CancellationToken::new();
         let parts = Arc::clone(&self.parts);
@@ -127,7 +131,7 @@ where
     mark: Option<SeenMark>,
 }
 
-/// By how much an engine may round the time of a mark up: a run at that time is not early.
+/// How far an engine may round the time of a mark up. A run that early is on time.
 const ROUNDED: Duration = Duration::from_millis(1);
 
 impl<K, E, P, L, S> Run<K, E, P, L, S>
@@ -161,7 +165,7 @@ where
         })
     }
 
-    /// Ends the mark that the run has worked on, and returns how the run ends.
+    /// Removes or moves the mark that the run has worked on. Returns how the run ends.
     async fn end_mark<X>(&self, key: &K, result: Result<Action, X>) -> Result<Action, X> {
         let Some(SeenMark { version, due }) = self.mark else {
             return result;
@@ -196,8 +200,8 @@ where
             () = self.owned.lost() => Ok(false),
         };
         match ended {
-            // Otherwise this version has ended before, or the key is marked again or its shard has
-            // moved, and it runs again.
+            // `false` means that this version was removed before, or that the key runs again,
+            // because it was marked again or its shard has moved.
             Ok(_) => {
                 self.tenure.forget_mark(key, version);
                 result
@@ -210,7 +214,7 @@ where
         }
     }
 
-    /// The run began before the time of its mark, for another reason: the key runs then as well.
+    /// The run began before the time of its mark, for another reason. The key also runs on time.
     fn wait_for_mark(&self, key: &K, left: Duration) {
         let options = AddOptions {
             after: Some(left),
@@ -240,7 +244,7 @@ where
     }
 }
 
-/// Tells what still runs that nothing is owned any more, also if the future is dropped.
+/// Tells remaining runs that nothing is owned any more, also if the future is dropped.
 struct LosesAll<'p, K, E, P, L, S>(&'p Parts<K, E, P, L, S>)
 where
     K: ShardKey,

@@ -1,4 +1,4 @@
-//! A member's sessions: what keeps them, takes shards and hands them over.
+//! A member's sessions: they are kept, and shards are taken and handed over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use crate::shards::{Config, late};
 use super::Parts;
 use super::slot::Step;
 
-/// A session, and until when it lasts for certain.
+/// A session, and the time until which it certainly lasts.
 pub(super) struct Session<E: Engine> {
     id: Arc<E::Session>,
     until: Expiry,
 }
 
-/// Opens the set and begins a session, in as many attempts as fit before `deadline`.
+/// Opens the set and begins a session. Retries until `deadline`.
 pub(super) async fn begin<E: Engine>(
     config: &Config<E>,
     deadline: Option<Instant>,
@@ -47,7 +47,7 @@ pub(super) async fn begin<E: Engine>(
         };
         let late = |_| Err(EngineError::Unreachable(late("given no reply", config.ttl)));
         let error = match timeout(config.ttl, joined).await.unwrap_or_else(late) {
-            // The engine counts from when it got the message, which is later.
+            // The engine counts from when it got the message. That is later, so this is safe.
             Ok(id) => {
                 let until = Expiry::new(sent + config.ttl);
                 return Ok(Session {
@@ -104,13 +104,13 @@ where
             return Ok(());
         };
         parts.ends(&error);
-        // The engine may count it as alive for a while longer, and its name as taken.
+        // For the engine the session may last a while longer, and keep its name.
         let _ = timeout(parts.patience(), config.engine.leave(&session.id)).await;
     }
 }
 
-/// Keeps the view up to date, for one session: what the engine showed before it has lost its state
-/// is not continued. Ends if the engine has lost its state.
+/// Keeps the view up to date for one session. Ends if the engine has lost its state, because a view
+/// of the old state must not continue.
 async fn follow<K, E, P, L, S>(parts: &Parts<K, E, P, L, S>) -> EngineError
 where
     K: ShardKey,
@@ -147,7 +147,7 @@ where
     parts: &'p Arc<Parts<K, E, P, L, S>>,
     session: &'p Session<E>,
     work: FuturesUnordered<BoxFuture<'p, Event>>,
-    /// When the session is kept next, `None` while it is.
+    /// When to keep the session next. `None` while that is in progress.
     keep_at: Option<Instant>,
 }
 
@@ -156,7 +156,7 @@ enum Event {
     Kept(Instant, Result<(), EngineError>),
     Claimed(Shard, Result<Option<Fence>, EngineError>),
     Released(Shard),
-    /// What has no consequences.
+    /// Needs no reaction.
     Other,
 }
 
@@ -179,7 +179,11 @@ where
         }
     }
 
-    /// Works until the member has left. The error says that the session has ended before.
+    /// Works until the member has left.
+    ///
+    /// # Errors
+    ///
+    /// The session has ended before.
     async fn serve(&mut self, stop: &CancellationToken) -> Result<(), EngineError> {
         let parts = self.parts;
         let mut view = parts.view.subscribe();
@@ -197,7 +201,7 @@ where
             }
             let wake = self.advance(&view.borrow_and_update(), now);
             if is_leaving && parts.table().is_empty() {
-                // If that fails, the TTL ends the session.
+                // If leaving fails, the TTL ends the session.
                 let leave = parts.config.engine.leave(&self.session.id);
                 let _ = timeout(parts.patience(), leave).await;
                 return Ok(());
@@ -213,7 +217,7 @@ where
         }
     }
 
-    /// Begins what is to be done now, and returns when there is more to do at the latest.
+    /// Begins all steps that are due, and returns when to look again at the latest.
     fn advance(&mut self, view: &crate::View, now: Instant) -> Instant {
         if self.keep_at.is_some_and(|at| now >= at) {
             self.keep_at = None;
@@ -235,7 +239,9 @@ where
         times.into_iter().flatten().min().unwrap_or(now)
     }
 
-    /// The error says that the session has ended.
+    /// # Errors
+    ///
+    /// The session has ended.
     fn apply(&mut self, event: Event) -> Result<(), EngineError> {
         let config = &*self.parts.config;
         let now = Instant::now();
@@ -342,7 +348,7 @@ fn ends(error: &EngineError) -> bool {
     matches!(error, EngineError::SessionEnded | EngineError::StateLost(_))
 }
 
-/// An operation of the engine, or an error once `patience` has passed.
+/// Limits an operation of the engine to `patience`.
 pub(super) async fn in_time<T>(
     operation: impl Future<Output = Result<T, EngineError>>,
     patience: Duration,

@@ -23,12 +23,12 @@ use super::table::Counters;
 
 pub(super) struct Slot<K, N> {
     phase: Phase<K, N>,
-    /// The greatest fence of this member that has ended: a view that shows it is behind.
+    /// The last fence of this member that has ended. A view that shows it is out of date.
     ended: Option<Fence>,
 }
 
 enum Phase<K, N> {
-    /// Not known to be owned, and not to be claimed before this time.
+    /// Not known to be owned. Not claimed before this time.
     Foreign(Option<Instant>),
     Claiming,
     Owned(Ownership<K, N>),
@@ -39,18 +39,18 @@ struct Ownership<K, N> {
     tenure: Arc<Tenure<K, N>>,
     /// Whether a view has shown it.
     is_seen: bool,
-    /// When a shard that is to move is given up.
+    /// When a moving shard is given up. `None` if it does not move.
     draining: Option<Instant>,
 }
 
-/// What is to be done at the engine.
+/// An operation for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Claim(Shard),
     Release(Shard, Fence),
 }
 
-/// What decides about one shard.
+/// The facts that decide the next step of one shard.
 pub(super) struct Facts<'f> {
     pub(super) member: &'f str,
     pub(super) shard: Shard,
@@ -63,7 +63,7 @@ pub(super) struct Facts<'f> {
     /// The owner that the engine shows.
     pub(super) owner: Option<&'f Owner>,
     pub(super) now: Instant,
-    /// When a shard that begins to move now is given up.
+    /// When to give up a shard that begins to move now.
     pub(super) limit: Instant,
 }
 
@@ -75,7 +75,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         }
     }
 
-    /// Compares what is with what should be. What is returned counts as begun.
+    /// Compares the present state with the wanted one. The returned step counts as begun.
     pub(super) fn plan(&mut self, facts: &Facts<'_>, counters: &mut Counters) -> Option<Step> {
         if facts.is_known && self.is_overtaken(facts) {
             self.lose();
@@ -114,9 +114,9 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         }
     }
 
-    /// A shard that belongs here is claimed if it is free. One that this member owns without
-    /// knowing it, because the reply to a claim was lost, is claimed to learn its fence, wherever
-    /// it belongs: no other member could release it.
+    /// A free shard that belongs here is claimed. So is a shard that this member owns unknowingly,
+    /// because the reply to a claim was lost. The claim returns its fence, which is needed to
+    /// release it, even if the shard belongs elsewhere.
     fn may_claim(&self, facts: &Facts<'_>) -> bool {
         match facts.owner {
             None => facts.belongs,
@@ -124,8 +124,8 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         }
     }
 
-    /// Whether the engine shows that the ownership has ended. A view that has not shown it yet is
-    /// behind, unless it shows an owner that came later.
+    /// Whether the engine shows that the ownership has ended. A view that has not yet shown the
+    /// ownership is out of date, unless it shows a later owner.
     fn is_overtaken(&mut self, facts: &Facts<'_>) -> bool {
         let Phase::Owned(owned) = &mut self.phase else {
             return false;
@@ -153,8 +153,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         self.phase = Phase::Foreign(retry_at);
     }
 
-    /// Whatever was owned belongs to others, and its runs learn of it. Returns whether it was
-    /// owned.
+    /// The shard is lost, and its runs are told. Returns whether it was owned.
     pub(super) fn lose(&mut self) -> bool {
         let Phase::Owned(owned) = mem::replace(&mut self.phase, Phase::Foreign(None)) else {
             return false;
@@ -184,7 +183,7 @@ impl<K: Eq + Hash, N> Slot<K, N> {
         matches!(self.phase, Phase::Foreign(_))
     }
 
-    /// When there is something to do although nothing has changed.
+    /// When to plan again even if nothing changes.
     pub(super) fn next(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Foreign(retry_at) => *retry_at,

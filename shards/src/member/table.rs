@@ -1,4 +1,4 @@
-//! Who owns what, as one member sees it. Times are arguments, and what is to be done is returned.
+//! All shards as one member sees them. Times are arguments, and steps for the engine are returned.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -24,12 +24,12 @@ pub(crate) struct Table<K, N> {
     places: Vec<bool>,
     drain_timeout: Duration,
     moves_max: usize,
-    /// Whether everything is to be released.
+    /// Whether all shards have to be released.
     pub(crate) is_leaving: bool,
     pub(crate) counters: Counters,
 }
 
-/// What a member has done since it was made.
+/// The counters of a member, since it joined.
 ///
 /// # Examples
 ///
@@ -46,29 +46,29 @@ pub struct Counters {
     pub taken: u64,
     /// Shards that were released after their last run had ended.
     pub released: u64,
-    /// Shards that were released while a run went on, because the limit had passed.
+    /// Shards that were released although a run continued, because the limit had passed.
     pub given_up: u64,
-    /// Shards that were lost: the session had ended, or the engine showed another owner.
+    /// Shards that were lost, by the end of a session or to another owner.
     pub lost: u64,
-    /// Re-lists that were complete.
+    /// Lists of a shard's keys that succeeded.
     pub relisted: u64,
-    /// Re-lists that failed or took too long. They are repeated.
+    /// Lists of a shard's keys that failed or took too long. They are repeated.
     pub relists_failed: u64,
-    /// Keys that did not run because their shard was not owned.
+    /// Keys that did not run because their shard was not owned here.
     pub skipped: u64,
-    /// Marks that are no key of their shard, which stay, and marks whose time cannot be read, whose
-    /// keys run at once.
+    /// Unreadable marks. If the time cannot be read, the key runs at once. If the mark is not a key
+    /// of its shard, it stays.
     pub marks_unreadable: u64,
-    /// Values of members and owners that could not be read.
+    /// Unreadable values of members and owners.
     pub values_unreadable: u64,
-    /// Sessions that ended without being left.
+    /// Sessions that ended before the member left.
     pub sessions_lost: u64,
-    /// How often the engine had lost what it acknowledged.
+    /// How often the engine had lost acknowledged writes.
     pub states_lost: u64,
 }
 
 impl Counters {
-    /// Returns how many shards are owned now. O(1).
+    /// Returns the number of owned shards. O(1).
     pub fn owned(&self) -> u64 {
         self.taken - (self.released + self.given_up + self.lost).min(self.taken)
     }
@@ -93,13 +93,13 @@ impl<K: Eq + Hash, N> Table<K, N> {
         }
     }
 
-    /// Returns the tenure of a shard whose keys may begin to run. O(1).
+    /// Returns the tenure of a shard if its keys may start. O(1).
     pub(crate) fn tenure(&self, shard: Shard, now: Instant) -> Option<&Arc<Tenure<K, N>>> {
         let tenure = self.slots.get(index(shard))?.tenure();
         tenure.filter(|tenure| tenure.is_open(now))
     }
 
-    /// Returns the tenures of all shards whose keys may begin to run. O(S).
+    /// Returns the tenures of all shards whose keys may start. O(S).
     pub(crate) fn tenures(&self, now: Instant) -> Vec<Arc<Tenure<K, N>>> {
         let tenures = self.slots.iter().filter_map(Slot::tenure);
         tenures
@@ -108,8 +108,8 @@ impl<K: Eq + Hash, N> Table<K, N> {
             .collect()
     }
 
-    /// Compares what is owned with what should be, and returns what has to be done, which counts as
-    /// begun. O(S), and [`place`] if the members have changed.
+    /// Compares the owned shards with the wanted ones. The returned steps count as begun. O(S), and
+    /// the cost of [`place`] if the members have changed.
     pub(crate) fn plan(&mut self, view: &View, now: Instant) -> Vec<Step> {
         if view.is_complete {
             self.place(view);
@@ -135,7 +135,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
         steps
     }
 
-    /// Computes the places if the members that work have changed.
+    /// Computes the places again if the members have changed. Members that leave do not count.
     fn place(&mut self, view: &View) {
         let members = view
             .members
@@ -157,7 +157,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
         self.placed = members.into_iter().map(str::to_owned).collect();
     }
 
-    /// A claim has succeeded: returns the tenure that begins.
+    /// A claim has succeeded. Returns the new tenure.
     pub(crate) fn claimed(
         &mut self,
         shard: Shard,
@@ -184,7 +184,7 @@ impl<K: Eq + Hash, N> Table<K, N> {
         }
     }
 
-    /// The session has ended: nothing is owned.
+    /// The session has ended. Nothing is owned.
     pub(crate) fn lose_all(&mut self) {
         for slot in &mut self.slots {
             self.counters.lost += u64::from(slot.lose());
@@ -193,12 +193,12 @@ impl<K: Eq + Hash, N> Table<K, N> {
         self.places.clear();
     }
 
-    /// Whether nothing is owned, claimed or released.
+    /// Whether no shard is owned, being claimed or being released.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.iter().all(Slot::is_foreign)
     }
 
-    /// Returns when [`plan`](Self::plan) has something to do although nothing has changed. O(S).
+    /// Returns when to call [`plan`](Self::plan) again even if nothing changes. O(S).
     pub(crate) fn next(&self) -> Option<Instant> {
         self.slots.iter().filter_map(Slot::next).min()
     }

@@ -1,4 +1,4 @@
-//! What a shard that was taken over has to do: its keys are listed, its marks are followed.
+//! The work for a shard that was taken over: its keys are listed, its marks are followed.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::shards::FAR;
 
 use super::Parts;
 
-/// How many keys are added before other work has its turn.
+/// How many keys are added before the task yields.
 const TURN: usize = 64;
 
 impl<K, E, P, L, S> Parts<K, E, P, L, S>
@@ -35,7 +35,7 @@ where
     S: Storage + 'static,
     Shared<TaskHost<K, P, L, S>>: Send + Sync,
 {
-    /// Lists the keys of a shard and adds them, each time that is asked for while it is owned.
+    /// Lists the keys of a shard and adds them on each request, while the shard is owned.
     pub(super) async fn list(&self, tenure: &Tenure<K, E::Session>) {
         let listed = async {
             loop {
@@ -46,7 +46,7 @@ where
         let _: Option<()> = tenure.closed.run_until_cancelled(listed).await;
     }
 
-    /// Lists the keys of a shard and adds them, in as many attempts as it takes.
+    /// Lists the keys of a shard and adds them. Retries until that succeeds.
     async fn list_once(&self, tenure: &Tenure<K, E::Session>) {
         let (config, shard) = (&*self.config, tenure.shard());
         let mut backoff = Backoff::new(config.ttl, config.seed ^ u64::from(shard.0));
@@ -124,7 +124,7 @@ where
                     warn!(set = config.set, %shard, %error, "cannot follow marks; tries again");
                     config.report(&error);
                 }
-                // What was received and not added is sent again.
+                // Marks that were received but not added are sent again.
                 sleep(backoff.next_after(begun.elapsed())).await;
             }
         };
@@ -149,7 +149,7 @@ where
         let left = mark
             .not_before
             .map(|due| due.duration_since(now).unwrap_or_default());
-        // What was marked before the shard was taken goes behind what is new.
+        // Marks from before this ownership go behind new ones.
         let options = AddOptions {
             after: left,
             priority: Some(if mark.is_old { 0 } else { self.fresh() }),

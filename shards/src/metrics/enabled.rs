@@ -6,18 +6,18 @@ use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, g
 
 use crate::member::Counters;
 
-/// What a member reports, labelled with the name of its set.
+/// The metrics of a member, labelled with the name of its set.
 pub(crate) struct MemberMetrics {
     owned: Gauge,
     counters: [(Counter, Read); 11],
-    /// What was reported last. Only the difference is: members of one set in one process, such as
-    /// one that follows another, share the figures.
+    /// The counters as last reported. Only differences are reported, because members of one set in
+    /// one process share the metrics.
     reported: Mutex<Counters>,
 }
 
 type Read = fn(&Counters) -> u64;
 
-/// The name of each counter, what it counts, and where it is read.
+/// The name of each counter, its description, and its source.
 const COUNTERS: [(&str, &str, Read); 11] = [
     (
         "requeue_shards_taken_total",
@@ -31,45 +31,47 @@ const COUNTERS: [(&str, &str, Read); 11] = [
     ),
     (
         "requeue_shards_given_up_total",
-        "Shards that were released while a run went on",
+        "Shards that were released although a run continued",
         |c| c.given_up,
     ),
-    ("requeue_shards_lost_total", "Shards that were lost", |c| {
-        c.lost
-    }),
+    (
+        "requeue_shards_lost_total",
+        "Shards that were lost, by the end of a session or to another owner",
+        |c| c.lost,
+    ),
     (
         "requeue_shards_relists_total",
-        "Re-lists that were complete",
+        "Lists of a shard's keys that succeeded",
         |c| c.relisted,
     ),
     (
         "requeue_shards_relists_failed_total",
-        "Re-lists that failed",
+        "Lists of a shard's keys that failed or took too long",
         |c| c.relists_failed,
     ),
     (
         "requeue_shards_keys_skipped_total",
-        "Keys that did not run because their shard was not owned",
+        "Keys that did not run because their shard was not owned here",
         |c| c.skipped,
     ),
     (
         "requeue_shards_marks_unreadable_total",
-        "Marks that are no key of their shard, or whose time cannot be read",
+        "Marks with an unreadable time, or without a key of their shard",
         |c| c.marks_unreadable,
     ),
     (
         "requeue_shards_values_unreadable_total",
-        "Values of members and owners that could not be read",
+        "Unreadable values of members and owners",
         |c| c.values_unreadable,
     ),
     (
         "requeue_shards_states_lost_total",
-        "How often the engine had lost what it acknowledged",
+        "How often the engine had lost acknowledged writes",
         |c| c.states_lost,
     ),
     (
         "requeue_shards_sessions_lost_total",
-        "Memberships that ended without being left",
+        "Memberships that ended before the member left",
         |c| c.sessions_lost,
     ),
 ];

@@ -59,7 +59,7 @@ async fn members_begin_again_at_once_and_say_so_if_the_engine_notices() {
     sleep(SECOND).await;
     let why = second.member.health().unwrap_err();
     assert!(
-        why.contains(SET) && why.contains("lost what it acknowledged"),
+        why.contains(SET) && why.contains("lost acknowledged writes"),
         "{why}"
     );
     other.set(Reach::Whole);

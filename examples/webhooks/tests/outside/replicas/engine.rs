@@ -141,7 +141,7 @@ pub(super) async fn all_is_delivered_after_etcd_was_emptied_and_restored(
     scene
         .have_said(
             1,
-            "the engine has lost what it acknowledged: its revision is",
+            "the engine has lost acknowledged writes: its revision is",
         )
         .await;
 
