@@ -1,5 +1,5 @@
-//! The public items of each published library: lists in the repository, which a change is reviewed
-//! with.
+//! The public items of each published library, as lists in the repository, so that a review shows
+//! every change.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use crate::toolchain::described;
 use crate::tools::with_protoc;
 use crate::workspace::{KUBE, OURS, published};
 
-/// Compares the lists with what the sources say, except for the workspace of `kube`: what it
-/// depends on would be checked once more, with other features than for its tests.
+/// Compares the lists with the sources, except for the workspace `kube`: its dependencies would be
+/// built again, with other features than for its tests.
 pub(crate) fn check() -> Verdict {
     compare(false)
 }
@@ -40,13 +40,14 @@ fn compare(with_kube: bool) -> Verdict {
     all(same)
 }
 
-/// Writes a list for each library into a folder, leaves nothing else there, and returns their names.
+/// Writes a list for each library into a folder, leaves nothing else there, and returns their
+/// names.
 fn make(folder: &str, with_kube: bool) -> Verdict<Vec<String>> {
     let toolchain = read("rust-toolchain.toml")?;
     let release = described("release: ")?;
     if !toolchain.contains(&format!("channel = \"{release}\"")) {
-        // Another one prints another format.
-        let why = format!("the lists are those of the pinned Rust, and this is {release}");
+        // Another Rust prints another format.
+        let why = format!("the lists need the pinned Rust, and this is {release}");
         return Err(Stop::Skipped(why));
     }
     let mut json = Vec::new();
@@ -57,7 +58,7 @@ fn make(folder: &str, with_kube: bool) -> Verdict<Vec<String>> {
             root().join("xtask/rustdoc-json").display().to_string(),
         )
         .env("RUSTDOCFLAGS", "-Zunstable-options --output-format json");
-    // The selection of the step `doc`, whose builds this one shares.
+    // The same selection as in the step `doc`, so that both share their builds.
     docs.push((OURS, "doc", with_protoc(doc.clone().arg("--workspace"))));
     if with_kube {
         let kube = "-p requeue-kube -p requeue-kube-testing --features k8s-openapi/latest \

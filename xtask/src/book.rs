@@ -1,4 +1,4 @@
-//! Pages: their links, and the guide, its table of contents and how it becomes pages for a browser.
+//! Pages: links, and the guide with its contents, programs and HTML.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::tools::{LYCHEE, MDBOOK};
 
 const SOURCES: &str = "docs/book/src";
 
-/// Whether the files and headings to which pages link are there. The web is left out.
+/// Checks that the files and headings exist to which pages link. Links to the web are not checked.
 pub(crate) fn links() -> Verdict {
     lychee(committed("*.md")?)
 }
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Verdict {
     let mut written = Vec::new();
     for entry in fs::read_dir(&pages)? {
         let page = entry?.path().display().to_string();
-        // Nothing leads to the first, and the second is all chapters in one.
+        // No page links to the first, and the second has all chapters in one.
         let is_page = page.ends_with(".html") && !page.ends_with("/404.html");
         if !is_page || page.ends_with("/print.html") {
             continue;
@@ -46,8 +46,8 @@ pub(crate) fn run() -> Verdict {
     lychee(written)
 }
 
-/// What is wrong with the sources: chapters that are not listed, examples that no chapter shows, and
-/// figures that are not those of the code.
+/// The mistakes in the sources: chapters that are not listed, examples that no chapter shows, and
+/// figures that differ from the code.
 fn mistakes() -> Verdict<Vec<String>> {
     let mut mistakes = Vec::new();
     let summary = read(format!("{SOURCES}/SUMMARY.md"))?;
@@ -95,7 +95,7 @@ fn mistakes() -> Verdict<Vec<String>> {
     Ok(mistakes)
 }
 
-/// What stands above a program in a page, before its path.
+/// The comment above a program in a page, before its path.
 const PROGRAM: &str = "<!-- program: ";
 
 /// Copies the programs into the pages of the book, which a repository shows as they are.
@@ -111,7 +111,7 @@ pub(crate) fn write() -> Verdict {
     Ok(())
 }
 
-/// The page with the programs that its comments name, each as it is now.
+/// The page with the present text of the programs that its comments name.
 fn with_programs(page: &str, text: &str) -> Verdict<String> {
     let (mut whole, mut lines) = (String::new(), text.lines());
     while let Some(line) = lines.next() {
@@ -130,7 +130,7 @@ fn with_programs(page: &str, text: &str) -> Verdict<String> {
     Ok(whole)
 }
 
-/// The names of metrics in a text, without what Prometheus appends to that of a histogram.
+/// The names of metrics in a text, without the endings that Prometheus appends for a histogram.
 fn metrics(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
     let begins = ["workqueue_", "controller_runtime_"];
@@ -142,9 +142,8 @@ fn metrics(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Makes links that leave the book lead to the files of this clone, because the repository has no
-/// address yet. `docs/book/src` is three folders deep; mdBook has made `.html` of what ended in
-/// `.md`.
+/// Points links that leave the book to the files of this clone, because the repository has no
+/// address yet. `docs/book/src` is three folders deep, and mdBook has replaced `.md` by `.html`.
 fn leave(page: &str, sources: &str) -> String {
     let mut pieces = page.split("href=\"../");
     let mut whole = pieces.next().unwrap_or_default().to_owned();

@@ -1,5 +1,4 @@
-//! What is built with other features, for other targets, with other compilers, and where its tests
-//! run.
+//! Builds with other features, targets and compilers, and tests on other processors.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +9,31 @@ use crate::toolchain::{self, for_rust_version, for_system, for_target};
 use crate::tools::{CARGO_HACK, NODE, QEMU_PPC64, with_protoc};
 use crate::workspace::{OURS, published};
 
-/// A command of cargo for every package of the workspace with all of its features. With any other
-/// selection, what the tests are built from would be built again. What would make a second build
-/// quicker is almost half of what the first one writes: not here, where tests are mostly built once.
-/// The step `api` alone needs the package that is left out, and much that nothing else does.
+/// A command of cargo for every package of the workspace with all features. Any other selection
+/// would build the dependencies of the tests again. Incremental data is almost half of what a first
+/// build writes, so it is off: tests are mostly built once. The left out package is only for the
+/// step `api`, with many dependencies that nothing else needs.
 pub(crate) fn whole(command: &str) -> Cmd {
     let line = cmd(command).args(["--workspace", "--all-features", "--exclude", "public-items"]);
     with_protoc(line.env("CARGO_INCREMENTAL", "0"))
 }
 
-/// What the tests are without features.
+/// A command of cargo for core alone.
 pub(crate) fn core_alone(command: &str) -> Cmd {
     let line = cmd(command).args(["-p", "requeue-core", "--no-default-features"]);
     line.env("CARGO_INCREMENTAL", "0")
 }
 
-/// Builds a program. With an example, because without a target that may use `dev-dependencies` cargo
-/// leaves out their features, and would build most of it again.
+/// Builds a program, and an example with it. Without a target that may use `dev-dependencies`,
+/// cargo would leave out their features, and build most of it again.
 pub(crate) fn program(name: &str) -> Verdict {
     whole("cargo build --example threads")
         .args(name.split(' '))
         .run()
 }
 
-/// Builds every test, and the programs that tests start, in one go: cargo shows how much is left.
+/// Builds every test, and the programs that tests start, in one command, so that cargo shows its
+/// progress.
 pub(crate) fn tests() -> Verdict {
     let names = examples::names()?;
     let examples = names.iter().flat_map(|name| ["--example", name]);
@@ -41,8 +41,8 @@ pub(crate) fn tests() -> Verdict {
     core_alone("cargo build --tests").run()
 }
 
-/// Every feature of what is published alone, every pair, and all. One package at a time, so that no
-/// other member of the workspace turns on what this one forgot to ask for.
+/// Checks every feature of published packages alone, every pair, and all. One package at a time, so
+/// that no other member of the workspace enables a feature that this one forgot.
 pub(crate) fn features() -> Verdict {
     let pairs = "--feature-powerset --depth 2 --exclude-features default";
     let lines = [pairs, "--all-features"].map(|sets| {
@@ -57,8 +57,8 @@ pub(crate) fn features() -> Verdict {
     run_each(lines.into_iter().collect::<Verdict<Vec<_>>>()?)
 }
 
-/// Package, features, target. A Cortex-M0 and a RISC-V without the A extension have no atomic
-/// compare-and-swap; the facade without its runtimes is core under another name.
+/// Package, features, target. A Cortex-M0, and a RISC-V without the A extension, have no atomic
+/// compare-and-swap. The facade without runtimes is core under another name.
 const NO_STD: [(&str, &str, &str); 12] = [
     ("requeue-core", "", "thumbv6m-none-eabi"),
     ("requeue-core", "", "riscv32imc-unknown-none-elf"),
@@ -83,7 +83,7 @@ pub(crate) fn no_std() -> Verdict {
     run_each(lines.into_iter().collect::<Verdict<Vec<_>>>()?)
 }
 
-/// Warnings are silent here: an old compiler may warn about what a new one asks for.
+/// Warnings are off, because an old compiler may warn about code that a new one demands.
 pub(crate) fn msrv() -> Verdict {
     let packages = published(OURS)?;
     let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -103,8 +103,8 @@ pub(crate) fn msrv() -> Verdict {
     Ok(())
 }
 
-/// Other systems, and what makes sense there. WebAssembly has an allocator and no clock: what
-/// brings its own clock compiles and would panic.
+/// Other systems, and the packages for them. WebAssembly has an allocator and no clock. Adapters
+/// with their own clock would panic there.
 const HOSTED: (&str, &str) = (
     "-p requeue -p requeue-std -p requeue-tokio -p requeue-shards",
     "requeue/std,requeue/tokio,requeue/tracing,requeue/metrics,requeue/serde,requeue-std/ctrlc,\
@@ -115,7 +115,7 @@ const WASM: (&str, &str) = (
     "requeue/embassy,requeue/serde,requeue-core/alloc,requeue-core/tracing",
 );
 
-/// Compiles what is published for other systems.
+/// Compiles published packages for other systems.
 pub(crate) fn systems() -> Verdict {
     let check = |(packages, features): (&str, &str)| {
         let line = cmd("cargo check --lib --no-default-features").args(packages.split(' '));
@@ -128,8 +128,8 @@ pub(crate) fn systems() -> Verdict {
     wasm()
 }
 
-/// On WebAssembly a queue on JavaScript's clock runs, and the adapters whose clock panics there say
-/// so when they are compiled.
+/// Runs a queue on JavaScript's clock on WebAssembly, and checks that adapters whose clock panics
+/// there do not compile, with a message that says so.
 fn wasm() -> Verdict {
     let build = cmd("cargo build --release -p requeue-wasm");
     for_system(build, "wasm32-unknown-unknown")?.run()?;
@@ -151,23 +151,23 @@ fn wasm() -> Verdict {
     Ok(())
 }
 
-/// A 32-bit processor, and a big-endian one, which an emulator runs. Targets with musl bring all
-/// that a program is linked with: no foreign compiler is needed.
+/// A 32-bit processor, and a big-endian one, which an emulator runs. Targets with musl include all
+/// libraries, so no foreign compiler is needed.
 const I686: &str = "i686-unknown-linux-musl";
 const POWERPC: &str = "powerpc64-unknown-linux-musl";
 /// The linker and the C library of the Rust toolchain.
 const LINKED: &str = "-Clinker=rust-lld -Clink-self-contained=yes -Ctarget-feature=+crt-static";
 const TEST: &str = "cargo test --no-fail-fast --lib --tests";
 
-/// Runs the tests of core on both processors. One test starts itself, and the emulator emulates one
-/// process.
+/// Runs the tests of core on both processors, except for a test that starts itself: the emulator
+/// emulates one process.
 pub(crate) fn processors() -> Verdict {
     let core = format!("{TEST} -p requeue-core --features std,serde");
     let skip = ["--", "--skip", "two_processes_hash_differently"];
     run_each([on(I686, &core)?, on(POWERPC, &core)?.args(skip)])
 }
 
-/// Both of the above, the tests of the adapters, and what client-go did.
+/// Both of the above, the tests of the adapters, and the recordings.
 pub(crate) fn platforms() -> Verdict {
     systems()?;
     processors()?;

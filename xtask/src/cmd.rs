@@ -1,5 +1,5 @@
-//! A command line that is shown before it is run, so that a person can repeat it. With its
-//! variables, which `xshell` and its like do not show.
+//! A command line that is shown before it runs, so that you can repeat it. It shows its variables
+//! too, which `xshell` and similar libraries do not.
 
 use std::env;
 use std::fmt;
@@ -128,8 +128,8 @@ impl Cmd {
         let mut command = Command::new(words.next().map_or("", String::as_str));
         command.args(words).current_dir(&self.folder);
         command.envs(self.variables.clone());
-        // `cargo run` describes this package to this program. A shown line is repeated without. And
-        // no service manager has started it.
+        // Variables that `cargo run` or a service manager sets for this program are removed,
+        // because a repeated line does not have them.
         let about_us = ["CARGO_PKG_", "CARGO_MANIFEST_", "NOTIFY_SOCKET"];
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy();
@@ -141,16 +141,16 @@ impl Cmd {
     }
 }
 
-/// Runs all of the lines, also after a failure: the second failure is news too.
+/// Runs all lines, also after a failure.
 ///
 /// # Errors
 ///
-/// All that failed.
+/// All failures.
 pub(crate) fn run_each(lines: impl IntoIterator<Item = Cmd>) -> Verdict {
     all(lines.into_iter().map(|line| line.run()))
 }
 
-/// Collects failures, each of them shown. A step that cannot run stops the rest.
+/// Shows and collects failures. A step that cannot run stops the rest.
 ///
 /// # Errors
 ///
@@ -167,7 +167,7 @@ pub(crate) fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
 }
 
 impl fmt::Display for Cmd {
-    /// The line as a shell takes it.
+    /// The line for a shell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
         let quoted = |word: &str| match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! The small programs of the book: each runs to its end, and prints what its first lines say.
+//! The programs of the guide. Each runs to its end and prints what its first comment says.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use crate::builds::whole;
 use crate::cmd::{all, cmd, read, root, target};
 use crate::report::Verdict;
 
-/// Where they are.
+/// Their folder.
 pub(crate) const FOLDER: &str = "examples/cookbook";
 
-/// Builds all of them and runs each.
+/// Builds all programs and runs each.
 pub(crate) fn run() -> Verdict {
     let names = names()?;
     let examples = names.iter().flat_map(|name| ["--example", name]);
@@ -23,7 +23,7 @@ pub(crate) fn run() -> Verdict {
     }))
 }
 
-/// The names of all of them, in order.
+/// The names of all programs, in order.
 ///
 /// # Errors
 ///
@@ -42,15 +42,17 @@ pub(crate) fn names() -> Verdict<Vec<String>> {
 }
 
 fn check(source: &str, printed: &str) -> Result<(), String> {
-    // The page promises that.
+    // The guide promises at most 40 lines.
     let lines = source.lines().filter(|line| !line.starts_with("//!"));
     if lines.count() > 40 {
         return Err("more than 40 lines".to_owned());
     }
     match promised(source) {
         Some(promised) if printed.trim_end() == promised.trim_end() => Ok(()),
-        Some(promised) => Err(format!("it prints\n{printed}and says\n{promised}")),
-        None => Err("its first comment does not say what it prints".to_owned()),
+        Some(promised) => Err(format!(
+            "it prints\n{printed}but its first comment says\n{promised}"
+        )),
+        None => Err("its first comment does not show the output".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Builds the images of `examples/firmware` for each board and runs them in the emulator.
 //!
-//! A board is a row of [`BOARDS`], an image a row of [`IMAGES`]. The result of an image is its exit
-//! code. The emulator counts instructions instead of time, so that every run is the same.
+//! A board is a row of [`BOARDS`], an image a row of [`IMAGES`]. The exit code of an image is its
+//! result. The emulator counts instructions instead of time, so every run is the same.
 
 use std::fs;
 use std::process::Stdio;
@@ -53,8 +53,8 @@ const BOARDS: [Board; 3] = [
     },
 ];
 
-/// An image, the boards that it runs on, and whether it counts instructions. Else it sleeps through
-/// virtual time.
+/// An image, its boards, and whether it counts instructions. If not, it sleeps through virtual
+/// time.
 const IMAGES: [(&str, &str, bool); 7] = [
     ("conformance", "mps2 microbit virt", false),
     ("sensor-hub", "mps2 microbit", false),
@@ -65,7 +65,7 @@ const IMAGES: [(&str, &str, bool); 7] = [
     ("overdue", "mps2 microbit virt", true),
 ];
 
-/// Images that are only measured: the difference of two sizes is what a thing takes.
+/// Images that are only measured. The difference of two sizes is the cost of a part.
 const SIZES: [(&str, &str, &str); 4] = [
     (
         "a channel of embassy-sync",
@@ -81,7 +81,7 @@ const SIZES: [(&str, &str, &str); 4] = [
     ("groups, in addition", "flash-groups", "flash-queue"),
 ];
 
-/// Everything, on every board. Goes on after a failure, and ends with one table.
+/// Runs everything on every board. Continues after a failure, and prints one table at the end.
 pub(crate) fn run() -> Verdict {
     let mut table = Vec::new();
     let mut failures = Vec::new();
@@ -128,9 +128,9 @@ pub(crate) fn run() -> Verdict {
     verdict(&failures)
 }
 
-/// Builds the images, and lints them, for one board: their code differs from board to board.
+/// Builds and lints the images for one board, because their code differs between boards.
 fn build(board: &Board) -> Verdict {
-    // An image holds paths of its sources, which must not be longer because the checkout's is.
+    // An image contains paths of its sources. The path of the clone must not change its size.
     let root = format!("--remap-path-prefix={}=requeue", root().display());
     let config = format!("build.rustflags=[{root:?}]");
     let line = |line: &str| {
@@ -147,7 +147,7 @@ fn build(board: &Board) -> Verdict {
         .run()
 }
 
-/// A call of an emulator, which has two minutes: then an image counts as hung.
+/// A call of an emulator. After two minutes an image counts as hung.
 fn emulator(emulator: &Debian, line: &str, image: &str) -> Verdict<Cmd> {
     let call = cmd("timeout 120")
         .arg(emulator.promised()?)
@@ -155,7 +155,7 @@ fn emulator(emulator: &Debian, line: &str, image: &str) -> Verdict<Cmd> {
     Ok(call.args(["-display", "none", "-monitor", "none", "-kernel", image]))
 }
 
-/// Runs an image. Returns whether it passed, and what it said.
+/// Runs an image. Returns whether it passed, and its output.
 fn emulate(board: &Board, image: &str, counts: bool) -> Verdict<(bool, String)> {
     let line = emulator(board.emulator, board.machine, image)?;
     let count = if counts {
@@ -178,7 +178,7 @@ fn flash_bytes(images: &str, image: &str) -> Verdict<i64> {
     Ok(loaded_bytes(&elf).ok_or_else(|| format!("{image} is not ELF32"))?)
 }
 
-/// Returns the bytes of flash that an image takes: all that its program headers load.
+/// Returns the bytes of flash that an image takes: everything that its program headers load.
 fn loaded_bytes(elf: &[u8]) -> Option<i64> {
     const LOAD: usize = 1;
     let number = |at: usize, bytes: usize| {

@@ -1,8 +1,8 @@
-//! Nightly Rust: targets of `proptest/fuzz`, built with a fuzzer, for half a minute all together;
-//! and Miri, which interprets core's tests.
+//! Checks with nightly Rust: the fuzz targets of `proptest/fuzz`, for half a minute together, and
+//! Miri, which interprets core's tests.
 //!
-//! The first does what cargo-fuzz does, with the flags below and nothing installed. Nothing of ours
-//! is unsafe, so it asks for no sanitizer: a finding is a panic, or a run that hangs.
+//! Fuzzing does the same as cargo-fuzz, with the flags below and without installing it. The code
+//! has no `unsafe`, so it uses no sanitizer. A finding is a panic, or a run that hangs.
 
 use std::fs;
 
@@ -16,39 +16,39 @@ const TARGETS: [&str; 4] = ["queue", "clock", "limiters", "backoff"];
 /// How long all of them run together.
 const SECONDS: usize = 30;
 
-/// libFuzzer's arguments, beside the time. Long inputs from the start, since a short one is too few
-/// operations to find anything. A run of ten seconds counts as hung.
+/// libFuzzer's arguments, besides the time. Inputs are long from the start, because short ones have
+/// too few operations to find anything. A run of ten seconds counts as hung.
 const OPTIONS: &str = "-max_len=600 -len_control=0 -timeout=10 -rss_limit_mb=1024 -verbosity=0 \
                        -print_funcs=0 -print_final_stats=1";
 
-/// A compiler that marks which branches are taken, and checks its arithmetic.
+/// The compiler records which branches are taken, and checks arithmetic.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
                          -Cllvm-args=-sanitizer-coverage-level=4 \
                          -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                          -Cllvm-args=-sanitizer-coverage-pc-table \
                          -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Nightly Rust is not fetched: which one it is, is the choice of the person who installs it.
+/// Nightly Rust is not downloaded. You choose which one to install.
 pub(crate) fn run() -> Verdict {
     if !has("cargo +nightly") || !has("c++") {
         let nightly = "`rustup toolchain install nightly --profile minimal`";
         let why = format!("needs {nightly} and a C++ compiler (Debian: g++)");
         return Err(Stop::NotRun(why));
     }
-    // Named, so that what runs while building is built without the flags.
+    // With a named target, build scripts are built without the flags.
     let host = described("host: ")?;
     let build = "cargo +nightly build --release -p requeue-fuzz --bins --target";
     cmd(build).arg(&host).env("RUSTFLAGS", RUSTFLAGS).run()?;
     let programs = target(&format!("{host}/release"));
     let found = all(TARGETS.map(|name| fuzz(name, &programs)));
     if found.is_err() {
-        println!("what was found, in words: cargo run -p requeue-fuzz --bin TARGET -- FILE");
+        println!("to print a finding: cargo run -p requeue-fuzz --bin TARGET -- FILE");
     }
     found
 }
 
-/// New inputs go into the first folder, which is not committed; findings into `artifacts`, where
-/// cargo-fuzz puts them too.
+/// New inputs are written to the first folder, which is not committed. Findings are written to
+/// `artifacts`, as by cargo-fuzz.
 fn fuzz(name: &str, programs: &str) -> Verdict {
     let corpus = target(&format!("fuzz/{name}"));
     let artifacts = format!("proptest/fuzz/artifacts/{name}");
@@ -63,11 +63,11 @@ fn fuzz(name: &str, programs: &str) -> Verdict {
         .run()
 }
 
-/// A nightly that has Miri: not every one does.
+/// A nightly Rust with Miri. Not every one has it.
 const WITH_MIRI: &str = "nightly-2026-04-14";
 
-/// Undefined behaviour, also in what core is built from, and leaks. Hands its words to `cargo miri
-/// test`: `--target s390x-unknown-linux-gnu` interprets another processor.
+/// Looks for leaks, and for undefined behaviour, also in core's dependencies. Passes its words to
+/// `cargo miri test`: `--target s390x-unknown-linux-gnu` interprets another processor.
 pub(crate) fn miri(words: &[&str]) -> Verdict {
     if !has(&format!("cargo +{WITH_MIRI} miri")) {
         let install = "--profile minimal --component miri --component rust-src --no-self-update";

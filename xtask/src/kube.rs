@@ -1,7 +1,7 @@
-//! Controllers, on an API in memory and on a real API server, which Debian's sources build.
+//! Controllers, on an API in memory and on a real API server, built from Debian's sources.
 //!
-//! Debian packages no kube-apiserver, but its source package builds one without a network. Whatever
-//! that needs is unpacked below `target/kube`: nothing is installed on this machine.
+//! Debian packages no kube-apiserver, but its source package builds one without a network.
+//! Everything is unpacked below `target/kube`, and nothing is installed on this machine.
 
 use std::env;
 use std::fs;
@@ -13,8 +13,8 @@ use crate::cmd::{Cmd, all, cmd, root, target};
 use crate::report::{Stop, Verdict};
 use crate::tools::is_there;
 
-/// The tests of `kube`, a workspace of its own: on virtual time, without a server. What a real one
-/// answers is recorded. If one was built here, the recording is compared with it.
+/// Runs the tests of the workspace `kube`, on virtual time and without a server. They use recorded
+/// answers of a real server. If one was built here, it is compared with the recording.
 pub(crate) fn fast() -> Verdict {
     let lines = [
         "cargo fmt --all --check --manifest-path kube/Cargo.toml",
@@ -46,8 +46,8 @@ fn recording() -> Verdict {
 /// `kube/Cargo.lock`. `kube/locks` has a lock file for each.
 const OLDER: [&str; 2] = ["3", "4"];
 
-/// Checks the libraries and their tests with an older major of kube, in a copy of the workspace that
-/// consists of links and another lock file. Cargo adds to it what a manifest newly asks for.
+/// Checks the libraries and their tests with an older major of kube, in a copy of the workspace
+/// made of links and another lock file. Cargo adds new dependencies to that file.
 fn older(major: &str) -> Verdict {
     let copy = PathBuf::from(target(&format!("kube-majors/{major}")));
     if copy.exists() {
@@ -65,7 +65,7 @@ fn older(major: &str) -> Verdict {
         .run()
 }
 
-/// Links everything in a folder from another one.
+/// Links all entries of a folder into another one.
 fn link(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -77,7 +77,7 @@ fn link(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// The scenarios on a real server, or those that are named, and how it compares to kube-runtime.
+/// Runs all scenarios, or the named ones, on a real server, and the comparison with kube-runtime.
 pub(crate) fn real(only: &[&str]) -> Verdict {
     let server = Server::get()?;
     let build = "cargo build --release --locked --manifest-path kube/Cargo.toml -p web-controller";
@@ -105,7 +105,7 @@ struct Server {
 }
 
 impl Server {
-    /// Those that the environment names, or what was built before, or what is built now.
+    /// The programs that the environment names, or earlier built ones. Otherwise builds them.
     fn get() -> Verdict<Self> {
         if let Some(server) = Self::built() {
             return Ok(server);
@@ -114,7 +114,7 @@ impl Server {
             "curl", "openssl", "apt-get", "dpkg", "make", "patch", "tar", "xz",
         ];
         if let Some(missing) = needed.iter().find(|tool| !is_there(tool)) {
-            let why = format!("{missing} is missing; or set KUBE_APISERVER");
+            let why = format!("{missing} is missing (or set KUBE_APISERVER)");
             return Err(Stop::NotRun(why));
         }
         println!("building kube-apiserver once: about nine minutes of CPU, 120 MB to fetch");
@@ -124,8 +124,8 @@ impl Server {
         Self::built().ok_or_else(|| Stop::Failed("the build has left no server".to_owned()))
     }
 
-    /// Those that `KUBE_APISERVER`, `KUBE_CONTROLLER_MANAGER` and `ETCD` name, or what was built
-    /// before.
+    /// The programs that `KUBE_APISERVER`, `KUBE_CONTROLLER_MANAGER` and `ETCD` name, or earlier
+    /// built ones.
     fn built() -> Option<Self> {
         let named = |name, program: &str| env::var(name).unwrap_or_else(|_| program.to_owned());
         if let Ok(apiserver) = env::var("KUBE_APISERVER") {

@@ -1,5 +1,5 @@
-//! `cargo xtask …`: everything the continuous integration does, one command each. A check is a row
-//! of [`steps::STEPS`].
+//! `cargo xtask …`: everything that CI does, one command each. A check is a row of
+//! [`steps::STEPS`].
 
 mod api;
 mod book;
@@ -32,37 +32,35 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test                        the recorded traces, every test and every doctest; stops at the first
-                              failure
-  ci [STEP…]                  every step, or those named; goes on after a failure
-  ci --except STEP…           all steps but those named
-  api                         writes the lists of public items, docs/api, which the step `api` compares
-  book                        copies the programs of the guide into its pages, which the step `book`
-                              compares
-  bench [ARGUMENT…]           hands its arguments to `cargo bench -p requeue-bench`
-  bench --plot [PICTURE…]     measures what pictures show, and draws them
-  firmware                    the images of `examples/firmware`, on every emulated board
-  kube [SCENARIO…]            controllers on a real API server, which is built once; takes a quarter
-                              of an hour
-  release --dry-run [CHECK…]  whether a release could go out; publishes nothing
-  replicas [COUNT]            three replicas of `webhooks`, to try; with a PostgreSQL and an etcd of
-                              their own
+  test                        runs the recordings, every test and every doctest; stops at a failure
+  ci [STEP…]                  runs every step, or the named ones; continues after a failure
+  ci --except STEP…           runs all steps except the named ones
+  api                         writes docs/api, the lists of public items, for the step `api`
+  book                        copies the guide's programs into its pages, for the step `book`
+  bench [ARGUMENT…]           passes its arguments to `cargo bench -p requeue-bench`
+  bench --plot [PICTURE…]     measures the figures of pictures, and draws them
+  firmware                    runs the images of `examples/firmware` on every emulated board
+  kube [SCENARIO…]            runs controllers on a real API server, which is built once; takes a
+                              quarter of an hour
+  release --dry-run [CHECK…]  checks whether a release could go out; publishes nothing
+  replicas [COUNT]            starts three replicas of `webhooks` to try, with PostgreSQL and etcd
   shards [--marks] [--seeds N] [--minutes M]
-                              replicas on a real etcd, faults, their writes checked; then the step
-                              `replicas`
-  soak --minutes M [--seed S] the tests of chance, with new seeds until the time is over
-  platforms                   the steps `systems` and `processors`, the adapters' tests and the
-                              recordings there
-  miri [ARGUMENT…]            core's tests under Miri: hands its arguments to `cargo miri test`
-  deny                        the step `deny`, and known advisories, which are fetched
-  mutants [FILE…]             whether the tests notice when core, or a file of it, is broken; takes hours
-  help                        this page
+                              runs replicas on a real etcd, with faults, and checks their writes;
+                              then runs the step `replicas`
+  soak --minutes M [--seed S] runs the randomised tests with new seeds until the time is over
+  platforms                   runs the steps `systems` and `processors`, and there also the tests of
+                              the adapters and the recordings
+  miri [ARGUMENT…]            runs core's tests under Miri, with the arguments of `cargo miri test`
+  deny                        runs the step `deny`, and fetches and checks known advisories
+  mutants [FILE…]             checks whether the tests notice defects in core, or in a file of it;
+                              takes hours
+  help                        prints this page
 
-A step that cannot be run on this machine is skipped and says why. Where CI=true, or if it was
-asked for by name, it has failed. A command that cannot be run has failed.
-Exit code: 0 all well, 1 a step failed, 2 a mistake in the call.
+A step that cannot run on this machine is skipped and prints why. It has failed if CI=true, or if
+you named it. A command that cannot run has failed.
+Exit code: 0 all well, 1 a step failed, 2 wrong arguments.
 
-Steps of `ci`, those of `test` marked with a star:";
+Steps of `ci` (a star marks those of `test`):";
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -109,7 +107,7 @@ fn dispatch(words: &[&str]) -> Verdict {
         ["deny"] => steps::advisories(),
         ["mutants", files @ ..] => mutants::run(files),
         other => Err(Stop::Mistake(format!(
-            "not understood: `{}`",
+            "unknown command `{}`",
             other.join(" ")
         ))),
     }

@@ -1,5 +1,5 @@
-//! Breaks core and the adapters in every small way that cargo-mutants knows, and sees whether a test
-//! notices.
+//! Breaks core and the adapters in every small way that cargo-mutants knows, and checks whether a
+//! test notices.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use crate::cmd::{cmd, read, target};
 use crate::report::{Verdict, verdict};
 use crate::toolchain::has;
 
-/// The packages that are broken.
+/// The packages to break.
 const BROKEN: &str = "--package requeue-core --package requeue-std --package requeue-tokio --package requeue-embassy";
 
-/// Whose tests are asked, which, and for how many seconds; in this order, about what got past those
-/// before: the tests that are built in a second; interrupts and random bytes, which stop at the first
-/// failure and shrink nothing; everything else.
+/// The passes: a package, its tests, and the seconds for them. Each pass tries the mutants that the
+/// passes before it missed. First the tests that build in a second, then interrupts and random
+/// bytes, which stop at the first failure and shrink nothing, then everything else.
 const PASSES: [(&str, &str, &str); 4] = [
     ("requeue-core", "--lib --tests", "25"),
     ("requeue-interrupts requeue-fuzz", "--tests", "120"),
@@ -29,18 +29,18 @@ const PASSES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// `[FILE…]`; without one, all of core and of the adapters. What is left out stands in
-/// `.cargo/mutants.toml`.
+/// `[FILE…]`. Without a file, all of core and of the adapters. `.cargo/mutants.toml` has the
+/// exceptions.
 ///
 /// # Errors
 ///
-/// cargo-mutants is not installed, fails before it has broken anything, or all tests miss a mutant.
+/// cargo-mutants is not installed, fails before its first mutant, or all tests miss a mutant.
 pub(crate) fn run(files: &[&str]) -> Verdict {
     if !has("cargo mutants") {
         return Err("no cargo-mutants: `cargo install cargo-mutants --locked`".into());
     }
     for file in files {
-        // A name that matches no source would pass: nothing is missed where nothing is broken.
+        // Without this check, a name that matches no source would pass.
         let list = cmd("cargo mutants --list --file")
             .arg(*file)
             .args(BROKEN.split(' '));
@@ -53,7 +53,7 @@ pub(crate) fn run(files: &[&str]) -> Verdict {
     // Core's own tests cannot see an adapter.
     for pass in PASSES.iter().skip(usize::from(!breaks_core)) {
         let found = misses(pass, missed.is_some(), files)?;
-        // A later pass is asked again about what never ended in an earlier one.
+        // A mutant that never ended in an earlier pass is tried again.
         missed = Some(match missed {
             Some(before) => &before & &found,
             None => found,
@@ -64,7 +64,7 @@ pub(crate) fn run(files: &[&str]) -> Verdict {
     verdict(&missed)
 }
 
-/// What a pass misses. What an earlier one has caught is not tried again.
+/// The mutants that a pass misses. It does not try mutants that an earlier pass caught.
 fn misses(
     (packages, tests, seconds): &(&str, &str, &str),
     is_later: bool,
@@ -84,7 +84,7 @@ fn misses(
         .args(tests.split(' '));
     println!("$ {line}");
     let status = line.command().status()?;
-    // Nothing was missed; something was; something never ended.
+    // Nothing was missed, a mutant was missed, or one never ended.
     if ![Some(0), Some(2), Some(3)].contains(&status.code()) {
         return Err(format!("cargo mutants: {status}").into());
     }

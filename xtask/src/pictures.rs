@@ -1,9 +1,9 @@
-//! Measures what the pictures of README and book show, and draws them.
+//! Measures the figures of the pictures of README and guide, and draws them.
 
 use crate::cmd::{Cmd, cmd, root};
 use crate::report::{Stop, Verdict};
 
-/// The pictures that show what a bench measures: the bench, and which of its rows.
+/// The pictures of measurements: the bench, and its rows.
 const MEASURED: [(&str, &str, &str); 6] = [
     ("speed", "speed", "u64 keys: CPU time per key: steady"),
     ("deadlines", "peers", "delay, expire, take"),
@@ -12,15 +12,15 @@ const MEASURED: [(&str, &str, &str); 6] = [
     ("fairness", "groups", "Keys handed out"),
     ("memory", "memory", ""),
 ];
-/// The picture of what an example prints.
+/// The picture of an example's output.
 const DELAYS: &str = "delays";
 
-/// Measures the figures of these pictures, or of all, and draws every picture from the figures
+/// Measures the figures of the named pictures, or of all. Draws every picture from the figures
 /// beside it.
 ///
 /// # Errors
 ///
-/// A name of no picture, or what fails.
+/// A name is not a picture, or a command fails.
 pub(crate) fn measure(names: &[&str]) -> Verdict {
     let folder = root().join("docs/book/src/pictures");
     let lines = lines(names, &folder.display().to_string()).map_err(Stop::Mistake)?;

@@ -1,4 +1,4 @@
-//! Whether a release could go out. cargo-release raises versions.
+//! Checks whether a release could go out. cargo-release raises versions.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::tidy::committed;
 use crate::tools::{CARGO_HACK, with_protoc};
 use crate::workspace::{KUBE, OURS, Package, published};
 
-/// What is checked, in this order: the quick ones first.
+/// The checks in order, the quick ones first.
 const CHECKS: &[Step] = steps! {
     "numbers" "one version and one oldest Rust, in manifests and on pages" numbers;
     "changelog" "CHANGELOG.md says what is released" changelog;
@@ -26,7 +26,7 @@ const CHECKS: &[Step] = steps! {
 ///
 /// # Errors
 ///
-/// Words that are not understood, or checks that fail.
+/// Unknown words, or checks that fail.
 pub(crate) fn run(words: &[&str]) -> Verdict {
     let is_known = |name: &&str| CHECKS.iter().any(|check| check.name == *name);
     match words {
@@ -75,8 +75,8 @@ fn numbers() -> Verdict {
     verdict(&mistakes)
 }
 
-/// The lines that ask for another version than the present one: a manifest in full, a page as far as
-/// it breaks nothing.
+/// The lines that ask for another version than the present one. A manifest needs the full version,
+/// a page only the part that breaks nothing.
 fn old_versions(text: &str, in_full: bool, packages: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -97,7 +97,7 @@ fn old_versions(text: &str, in_full: bool, packages: &[Package]) -> Vec<String> 
     found
 }
 
-/// Which package a line of a manifest asks for, and which version: `requeue = "0.1"`.
+/// The package and version that a line of a manifest asks for: `requeue = "0.1"`.
 fn asked(line: &str) -> Option<(&str, &str)> {
     let (name, rest) = line.split_once(" = ")?;
     let is_ours = name == "requeue" || name.starts_with("requeue-");
@@ -108,14 +108,15 @@ fn asked(line: &str) -> Option<(&str, &str)> {
     is_ours.then_some((name, version))
 }
 
-/// As pages ask for a version: as far as it breaks nothing.
+/// The version for pages: only the part that breaks nothing.
 fn short(version: &str) -> &str {
     let dots = version.match_indices('.').map(|(at, _)| at);
     let mut ends = dots.skip(usize::from(version.starts_with("0.")));
     &version[..ends.next().unwrap_or(version.len())]
 }
 
-/// Looks for what is to be released; at a tag of the version, for what it has released.
+/// Checks that the page has entries to release, or, at a tag of the version, that it has released
+/// them.
 fn changelog() -> Verdict {
     let version = &published(OURS)?[0].version;
     let tags = cmd("git tag --points-at HEAD").read()?;
@@ -126,9 +127,9 @@ fn changelog() -> Verdict {
     }
 }
 
-/// What is wrong: before a tag something has to be there, at a tag nothing may be left over.
+/// The mistake, if any. Before a tag there has to be an entry. At a tag no entry may be left over.
 fn mistake(text: &str, version: &str, is_tagged: bool) -> Option<String> {
-    // What stands behind a title in its line, and how many entries its section has.
+    // The rest of a title's line, and the number of entries in its section.
     let section = |title: &str| {
         let (_, section) = text.split_once(&format!("## [{title}]"))?;
         let section = section.split("\n## ").next()?;
@@ -153,8 +154,8 @@ fn is_date(rest: &str) -> bool {
     rest.chars().map(digit).eq(" - 0000-00-00".chars())
 }
 
-/// As long as the repository of the manifests does not answer, no page may link to it or to what is
-/// published from it.
+/// While the repository of the manifests does not answer, no page may link to it or to its
+/// published packages.
 fn address() -> Verdict {
     let ours = r"(docs\.rs|crates\.io/crates|lib\.rs/crates|github\.com/requeue-rs)/requeue";
     let links = cmd("git --no-pager grep -nE").args([ours, "--", "*.md", "*.rs"]);
@@ -171,7 +172,7 @@ fn address() -> Verdict {
     Ok(answer.map_err(|_| "pages link to what is not there")?)
 }
 
-/// Compares what is published with the last tag of it. The version of the tool reads the format of
+/// Compares published packages with their last tag. This version of the tool reads the format of
 /// the pinned Rust's rustdoc.
 fn semver() -> Verdict {
     let tool = target("tools/bin/cargo-semver-checks");
@@ -202,14 +203,14 @@ fn of(line: Cmd, packages: &[Package]) -> Cmd {
     line.args(packages.iter().flat_map(|package| ["-p", &package.name]))
 }
 
-/// What every package holds, and the largest file of a package and the largest archive, in bytes.
-/// The largest of today are a lock file and `requeue-core`.
+/// The files of every package, and the maximum size of a file and of an archive, in bytes. The
+/// largest of today are a lock file and `requeue-core`.
 const NEEDED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 const FILE_MAX: u64 = 150_000;
 const ARCHIVE_MAX: u64 = 500_000;
 
-/// Packages what is published; cargo builds each package with the others. Its lock file is that of
-/// the repository.
+/// Makes the archives of published packages. Cargo builds each package with the others, and with
+/// the repository's lock file.
 fn packages() -> Verdict {
     with_protoc(of(cmd("cargo package --locked"), &published(OURS)?)).run()?;
     let folder = target("packages");
@@ -220,14 +221,13 @@ fn packages() -> Verdict {
         let list = cmd("tar -tvzf").arg(archive).dir(&folder).read()?;
         mistakes.extend(wrong(&name, size, &list));
     }
-    // Cargo cannot build this one: what it asks for is in no registry yet.
+    // Cargo cannot build this package, because its dependencies are in no registry yet.
     let kube = cmd("cargo check -p requeue-kube --all-features --features k8s-openapi/latest");
     all([verdict(&mistakes), kube.dir(&folder).run()])
 }
 
-/// Packages all that is published in both workspaces, and makes a workspace of what is in the
-/// archives, where each finds the others. Returns the folders, each named after a package and its
-/// version, as its archive is.
+/// Makes the archives of both workspaces, and unpacks them into one workspace, where the packages
+/// find each other. Returns the folders, each named after a package and its version.
 fn unpack(folder: &str) -> Verdict<Vec<String>> {
     if Path::new(folder).is_dir() {
         fs::remove_dir_all(folder)?;
@@ -267,7 +267,7 @@ fn choose(folder: &str, names: &[String], is_chosen: impl Fn(&str) -> bool) -> V
     write(&format!("{folder}/Cargo.toml"), workspace)
 }
 
-/// What is wrong with a package, whose archive has so many bytes and holds what tar lists.
+/// The mistakes of a package with an archive of so many bytes and the given list of tar.
 fn wrong(name: &str, archive: u64, list: &str) -> Vec<String> {
     // Rights, owner, size, day, time, path.
     let files = list
@@ -291,8 +291,8 @@ fn wrong(name: &str, archive: u64, list: &str) -> Vec<String> {
     found
 }
 
-/// Checks the packages with the oldest versions that they ask for. Without what only tests depend
-/// on: users do not have it, and it would ask for newer ones.
+/// Checks the packages with the oldest versions that they ask for. Dependencies of tests are left
+/// out: users do not have them, and they would ask for newer versions.
 fn minimal() -> Verdict {
     let folder = target("minimal");
     let names = unpack(&folder)?;
@@ -300,7 +300,7 @@ fn minimal() -> Verdict {
         .get()?
         .args("hack --remove-dev-deps --workspace".split(' '));
     strip.dir(&folder).run()?;
-    // Apart, because kube asks for newer versions than the others do.
+    // Separately, because kube asks for newer versions than the others.
     let is_kube = |name: &str| name.starts_with("requeue-kube-");
     for (of_kube, features) in [(false, ""), (true, "--features k8s-openapi/latest")] {
         choose(&folder, &names, |name| is_kube(name) == of_kube)?;

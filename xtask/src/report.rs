@@ -1,23 +1,22 @@
-//! Runs steps one after another, says how much is left, and at the end how each of them went.
+//! Runs steps one after another, shows how many are left, and prints all results at the end.
 
 use std::env;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// How a step went.
+/// The result of a step.
 pub(crate) type Verdict<T = ()> = Result<T, Stop>;
 
 /// Why a step did not pass.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// What it checks is not so, or its tools broke.
+    /// The check failed, or its tools did.
     Failed(String),
     /// This machine cannot run it.
     Skipped(String),
-    /// The same, for a step that is not promised to run: no failure unless it was asked for by
-    /// name.
+    /// The same, for a step that need not run everywhere. It has failed only if it was named.
     NotRun(String),
-    /// A command was called with words that it does not understand.
+    /// The arguments of a command are wrong.
     Mistake(String),
 }
 
@@ -27,7 +26,7 @@ impl<E: Display> From<E> for Stop {
     }
 }
 
-/// The verdict on failures: all of them in one.
+/// Joins failures into one verdict.
 ///
 /// # Errors
 ///
@@ -49,11 +48,11 @@ pub(crate) struct Step {
 /// How to run steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
-    /// Whether the first failure ends it.
+    /// Whether to stop at the first failure.
     pub(crate) stops: bool,
-    /// Whether the steps were asked for by name. A step that cannot run has failed then.
+    /// Whether the steps were named. Then a step that cannot run has failed.
     pub(crate) by_name: bool,
-    /// Whether a step that cannot run is a failure: a gate with a hole in it is not green.
+    /// Whether a step that cannot run has failed, as in CI.
     pub(crate) strict: bool,
 }
 
@@ -67,7 +66,7 @@ impl How {
         }
     }
 
-    /// What becomes of a step's verdict: a word for the table, why, and whether it has failed.
+    /// Judges a verdict: a word for the table, the reason, and whether the step has failed.
     fn judge(self, verdict: Verdict) -> (&'static str, String, bool) {
         match verdict {
             Ok(()) => ("passed", String::new(), false),

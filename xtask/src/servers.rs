@@ -1,11 +1,11 @@
-//! What runs on real servers or on a disk that is full: `shards/proof` and `examples/webhooks`.
+//! Tests on real servers or on a full disk: `shards/proof` and `examples/webhooks`.
 
 use crate::builds::{program, whole};
 use crate::cmd::{Cmd, cmd, target, write};
 use crate::report::{Stop, Verdict};
 use crate::tools::{ETCD, POSTGRES, with_protoc};
 
-/// The step of `ci`: one seed, as the tests are built.
+/// The step of `ci`: one seed, in a debug build like the tests.
 pub(crate) fn shards() -> Verdict {
     let etcd = ETCD.get()?;
     program("--bin proof")?;
@@ -13,8 +13,8 @@ pub(crate) fn shards() -> Verdict {
     proof.env("ETCD", etcd).env("FOLDER", target("")).run()
 }
 
-/// The words of `cargo xtask shards` go to the program that runs it all: two seeds, every planted
-/// bug and the figures, unless they say otherwise. `--marks` measures marks alone.
+/// Passes its words to the proof. By default: two seeds, every planted bug and the figures.
+/// `--marks` measures only marks.
 pub(crate) fn prove_shards(words: &[&str]) -> Verdict {
     let proof = "cargo run --release -p requeue-shards-proof --features etcd --bin proof --";
     let proof = with_protoc(cmd(proof).args(words.to_vec()));
@@ -25,12 +25,12 @@ pub(crate) fn prove_shards(words: &[&str]) -> Verdict {
     if words.contains(&"--marks") {
         return Ok(());
     }
-    // The same on a store that people use.
+    // Then the same on a real database.
     replicas()
 }
 
-/// The disk is a small one in memory, in a namespace of its own: it needs no rights over this
-/// machine, and is gone with the test.
+/// Runs a test on a small disk in memory, mounted in a namespace of its own. So it needs no rights
+/// on this machine, and the disk disappears with the test.
 pub(crate) fn full_disk() -> Verdict {
     let folder = target("full_disk");
     write(
@@ -50,7 +50,7 @@ pub(crate) fn full_disk() -> Verdict {
     mounted(&test.to_string()).run()
 }
 
-/// The tests of the webhooks that need the servers.
+/// Runs the tests of the webhooks that need servers.
 pub(crate) fn replicas() -> Verdict {
     let line = whole("cargo test --test outside").args(["--", "postgres::", "replicas::"]);
     with_servers(line)

@@ -1,22 +1,22 @@
-//! The tests of chance, round after round with seeds of their own, until the time is over.
+//! The randomised tests, in rounds with new seeds, until the time is over.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::cmd::cmd;
 use crate::report::{Stop, Verdict};
 
-/// Some tests, and how the environment tells them of the seed and of how long to go on.
+/// Some tests, and the environment variables for their seed and duration.
 struct Part {
     name: &'static str,
     line: &'static str,
     /// The same in every round.
     variables: &'static [(&'static str, &'static str)],
-    /// The variable that takes the seed. Without one every round is the same, and there is one.
+    /// The variable for the seed. Without one, all rounds would be the same, so there is only one.
     seed: Option<&'static str>,
 }
 
-/// What draws with proptest takes its own variables, and so do worlds and schedules; everything
-/// else takes `REQUEUE_SEED` and `REQUEUE_SOAK`.
+/// Tests with proptest, worlds and schedules have their own variables. All others use
+/// `REQUEUE_SEED` and `REQUEUE_SOAK`.
 const PARTS: [Part; 7] = [
     Part {
         name: "explore",
@@ -62,20 +62,20 @@ const PARTS: [Part; 7] = [
     },
 ];
 
-/// `--minutes M [--seed S]`. Every part has its share of the time, and one round at least; the
-/// round under way when the share is over is finished, at the cost of those that come after.
+/// `--minutes M [--seed S]`. Every part has its share of the time, and at least one round. A round
+/// that exceeds the share is finished, and later parts get less time.
 ///
 /// # Errors
 ///
-/// A mistake in the call, or a part that fails.
+/// Wrong arguments, or a part that fails.
 pub(crate) fn run(words: &[&str]) -> Verdict {
     let (minutes, seed) = call(words).map_err(Stop::Mistake)?;
     let seed = seed.unwrap_or_else(fresh_seed);
-    println!("soak: {minutes} minutes, --seed {seed}; each round begins somewhere else");
+    println!("soak: {minutes} minutes, --seed {seed}; each round has another seed");
     let start = Instant::now();
     let end = start + Duration::from_secs(minutes * 60);
     for (part, left) in PARTS.iter().zip((1..=PARTS.len() as u32).rev()) {
-        // What of the time that is left belongs to the first of so many parts that are left.
+        // An equal share of the remaining time for each remaining part.
         let until = Instant::now() + end.saturating_duration_since(Instant::now()) / left;
         for number in 0.. {
             if number > 0 && (part.seed.is_none() || Instant::now() >= until) {
@@ -89,7 +89,7 @@ pub(crate) fn run(words: &[&str]) -> Verdict {
     Ok(())
 }
 
-/// Runs a part once. The line that is shown repeats it.
+/// Runs a part once. The shown line repeats it.
 fn round(part: &Part, seed: u64) -> Verdict {
     let mut line = cmd(part.line);
     for (variable, value) in part.variables {
@@ -101,7 +101,7 @@ fn round(part: &Part, seed: u64) -> Verdict {
     line.run()
 }
 
-/// The seed of a round. Tests count upwards from it, so that the next is far away.
+/// The seed of a round. Tests count upwards from it, so the next one is far away.
 const fn nth(seed: u64, round: u64) -> u64 {
     seed.wrapping_add(round.wrapping_mul(1 << 40))
 }

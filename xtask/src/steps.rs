@@ -1,4 +1,4 @@
-//! The table of checks, and those that are a line or two.
+//! The table of steps, and the short ones among them.
 
 use crate::builds::{self, core_alone, program, whole};
 use crate::cmd::{Cmd, cmd, run_each, target};
@@ -14,33 +14,33 @@ macro_rules! steps {
 }
 pub(crate) use steps;
 
-/// Every check, in the order in which they are run: the quick ones first, and what prints the
-/// results of tests last, so that they stand at the end of the output.
+/// Every step, in order: the quick ones first, and the tests last, so that their results are at the
+/// end of the output.
 pub(crate) const STEPS: &[Step] = steps! {
     "fmt" "the sources are formatted" fmt;
-    "tidy" "which package may use which, what the state machine knows, what pages name" tidy::run;
+    "tidy" "packages use only lower layers, the state machine no runtime, pages name real tests" tidy::run;
     "links" "the links of every page" book::links;
-    "workflows" "what GitHub runs: no mistake and no right that zizmor knows to be wrong" workflows;
+    "workflows" "GitHub's workflows, checked by zizmor" workflows;
     "book" "the guide: its contents, and its pages, in target/book" book::run;
     "clippy" "every target of every package, warnings denied" clippy;
     "doc" "the documentation, warnings denied" doc;
-    "api" "the public items of what is published are those of docs/api" api::check;
-    "features" "the features of what is published: each alone, every pair, and all" builds::features;
-    "no_std" "what firmware is built from, for its processors" builds::no_std;
-    "msrv" "what is published, with the oldest Rust that its manifest promises" builds::msrv;
-    "deny" "licences, versions and sources of what is depended on" deny;
-    "systems" "what is published compiles for macOS, Windows and WebAssembly" builds::systems;
+    "api" "the public items of published packages are those of docs/api" api::check;
+    "features" "the features of published packages: each alone, every pair, and all" builds::features;
+    "no_std" "the packages for firmware, built for its processors" builds::no_std;
+    "msrv" "published packages, built with the oldest Rust of their manifests" builds::msrv;
+    "deny" "licences, versions and sources of dependencies" deny;
+    "systems" "published packages compile for macOS, Windows and WebAssembly" builds::systems;
     "processors" "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
     "schedules" "waiting, waking and ending, under many schedules of the threads" schedules;
-    "fuzz" "half a minute of bytes made operations, where nightly Rust is installed" fuzz::run;
+    "fuzz" "half a minute of random operations, if nightly Rust is installed" fuzz::run;
     "firmware" "client-go's recordings and an application, on emulated boards" firmware::run;
-    "full_disk" "the webhooks on a disk that is full, where a small one can be made" servers::full_disk;
+    "full_disk" "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
     "kube" "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
-    "shards" "replicas on a real etcd, with faults, where Debian's packages can be had" servers::shards;
-    "replicas" "the webhooks on a real PostgreSQL and etcd, as above" servers::replicas;
-    "build" "what the steps after it run" builds::tests;
-    "replay" "what the real client-go did, on each runtime" replay;
-    "examples" "the small programs of the guide print what they say" examples::run;
+    "shards" "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
+    "replicas" "the webhooks on a real PostgreSQL and etcd, if there are any or a Debian" servers::replicas;
+    "build" "the programs of the next steps" builds::tests;
+    "replay" "recordings of the real client-go, on each runtime" replay;
+    "examples" "the programs of the guide print what their first comments say" examples::run;
     "doctest" "the examples in the documentation" doctest;
     "test" "the tests" test;
 };
@@ -48,15 +48,15 @@ pub(crate) const STEPS: &[Step] = steps! {
 /// The steps of `cargo xtask test`.
 pub(crate) const IN_TEST: [&str; 5] = ["build", "replay", "examples", "doctest", "test"];
 
-/// The steps that the words after `ci` ask for: those named, or all but those after `--except`.
+/// The steps for the words after `ci`: the named ones, or all except those after `--except`.
 ///
 /// # Errors
 ///
-/// A word that names no step, or nothing where a name has to stand.
+/// A word is not a step, or `--except` is the last word.
 pub(crate) fn choose(words: &[&str]) -> Result<Vec<&'static Step>, String> {
     let (names, chosen_if_named) = match words {
         [] => (words, false),
-        ["--except"] => return Err("--except which steps?".to_owned()),
+        ["--except"] => return Err("--except needs a step".to_owned()),
         ["--except", names @ ..] => (names, false),
         names => (names, true),
     };
@@ -64,7 +64,7 @@ pub(crate) fn choose(words: &[&str]) -> Result<Vec<&'static Step>, String> {
         .iter()
         .find(|name| STEPS.iter().all(|step| step.name != **name))
     {
-        return Err(format!("no step is called `{name}`"));
+        return Err(format!("unknown step `{name}`"));
     }
     let is_chosen = |step: &&Step| names.contains(&step.name) == chosen_if_named;
     Ok(STEPS.iter().filter(is_chosen).collect())
@@ -101,17 +101,17 @@ fn doc() -> Verdict {
     with_protoc(line.env("RUSTDOCFLAGS", "-D warnings")).run()
 }
 
-/// What a user's program is built from is held to licences and versions, all else to where it comes
-/// from.
+/// Dependencies of a user's program are checked for licences and versions, all others only for
+/// their sources.
 fn deny() -> Verdict {
-    println!("NOT LOOKED UP: advisories, which only `cargo xtask deny` fetches");
+    println!("NOT CHECKED: advisories, which only `cargo xtask deny` fetches");
     denied(&[
         ("--exclude-unpublished --exclude-dev", "bans licenses"),
         ("", "sources"),
     ])
 }
 
-/// As the step, and with the advisories of RustSec, a repository that has to be fetched.
+/// The step, and the advisories of RustSec, which have to be fetched.
 pub(crate) fn advisories() -> Verdict {
     deny()?;
     denied(&[("", "advisories")])
@@ -130,7 +130,7 @@ fn denied(checks: &[(&str, &str)]) -> Verdict {
     run_each(of("Cargo.toml").chain(of("kube/Cargo.toml")))
 }
 
-/// Each test prints how many schedules it has tried.
+/// Each test prints how many schedules it tried.
 fn schedules() -> Verdict {
     let line = cmd("cargo test --release -p requeue-schedules -- --nocapture");
     line.env("RUSTFLAGS", "--cfg shuttle -D warnings").run()
@@ -155,7 +155,7 @@ fn test() -> Verdict {
     run_each(cargo_test("--tests"))
 }
 
-/// Core alone first: the other members turn its features on.
+/// Core alone first, because the other members enable its features.
 fn cargo_test(what: &str) -> [Cmd; 2] {
     let command = format!("cargo test --no-fail-fast {what}");
     [core_alone(&command), whole(&command)].map(|line| line.args(["--", "--quiet"]))

@@ -1,5 +1,5 @@
-//! The layers: which package may use which, and what the state machine may not know. And that a page
-//! which names tests names tests that exist.
+//! The layers: packages use only lower packages, and the state machine knows no runtime. Pages name
+//! only tests that exist.
 
 use std::fs;
 use std::path::Path;
@@ -9,11 +9,11 @@ use crate::report::{Verdict, verdict};
 use crate::steps::STEPS;
 use crate::workspace::{OURS, Package, members};
 
-/// Holds every source, every manifest and every page that names tests against the rules.
+/// Checks every source, every manifest and every page that names tests.
 ///
 /// # Errors
 ///
-/// The places where a rule is broken, each as an editor follows it, or a file that cannot be read.
+/// The places where a rule is broken, as links for an editor, or a file that cannot be read.
 pub(crate) fn run() -> Verdict {
     println!("$ cargo xtask ci tidy");
     let mut found = Vec::new();
@@ -29,11 +29,11 @@ pub(crate) fn run() -> Verdict {
     verdict(&found)
 }
 
-/// The files of the repository that match, those that are not committed yet among them.
+/// The files of the repository that match, including uncommitted ones.
 ///
 /// # Errors
 ///
-/// There is no git, or a pattern matches nothing: what it was to guard has another name.
+/// There is no git, or a pattern matches nothing, perhaps because a file was renamed.
 pub(crate) fn committed(patterns: &str) -> Verdict<Vec<String>> {
     let mut files = Vec::new();
     for pattern in patterns.split_whitespace() {
@@ -53,7 +53,7 @@ pub(crate) fn committed(patterns: &str) -> Verdict<Vec<String>> {
 const STATE_MACHINE: &str = "core/src/queue.rs core/src/queue core/src/store.rs core/src/store \
                              core/src/delay.rs core/src/lists.rs core/src/lists \
                              core/src/segments.rs core/src/sleepers.rs core/src/limiter";
-/// The traits of a runtime, which the state machine does not know.
+/// The traits of a runtime, which the state machine must not know.
 const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 
 fn check_state_machine(path: &str, text: &str, found: &mut Vec<String>) {
@@ -91,7 +91,7 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let is_named = parts.contains(&format!("mod {name};"))
             || read(manifest)?.contains(&format!("[[test]]\nname = \"{name}\""));
-        // Where there is no such program, each file is one.
+        // Without `main.rs`, each file is a program.
         if !parts.is_empty() && name != "main" && path.is_file() && !is_named {
             found.push(format!(
                 "{}: no program of tests contains it",
@@ -110,16 +110,16 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
     Ok(())
 }
 
-/// Whether one package may depend on another: on those below it, and on those from outside.
+/// Whether one package may depend on another: only on lower or foreign packages.
 fn arrow_points_down(from: &str, to: &str) -> bool {
     match (floor(from), floor(to)) {
         (Some(from), Some(to)) => from > to,
-        // A package without a floor is an example or a tool, above all, or comes from outside.
+        // A package without a floor is foreign, or an example or a tool above all others.
         _ => true,
     }
 }
 
-/// The layer of a published package. The suite is above the runtimes that it compares.
+/// The layer of a published package. The conformance suite is above the runtimes.
 fn floor(package: &str) -> Option<u8> {
     match package {
         "requeue-core" => Some(0),
@@ -130,22 +130,22 @@ fn floor(package: &str) -> Option<u8> {
     }
 }
 
-/// The pages that say which test holds which promise.
+/// The pages that name the tests of promises.
 const PAGES: &str = "docs/verification.md docs/stability.md docs/several-machines.md kube/README.md \
                      examples/mirror/README.md docs/book/*.md";
 
-/// What the paths on them begin with.
+/// The beginnings of paths on these pages.
 const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ runtime-bare/ proptest/ examples/ \
                        kube/ shards/ xtask/ docs/ .c";
 
-/// Holds each piece of code that a page quotes between backticks against the repository:
+/// Checks each piece of code between backticks on a page:
 ///
-/// - `path/to/file.rs::name` is a file in which the word occurs: a function, or a row of a macro;
-/// - a word with a slash in it that begins as a path does is a file or a folder;
+/// - `path/to/file.rs::name` is a file that contains the word, as a function or in a macro.
+/// - A word with a slash and the beginning of a path is a file or a folder.
 /// - `cargo xtask ci step` names a step of this program.
 fn check_page(page: &str, text: &str, found: &mut Vec<String>) {
     for (number, line) in (1..).zip(text.lines()) {
-        // Every other piece stands between two backticks.
+        // Every second piece is between two backticks.
         let mistakes = line.split('`').skip(1).step_by(2).filter_map(mistake);
         found.extend(mistakes.map(|what| format!("{page}:{number}: {what}")));
     }

@@ -1,21 +1,21 @@
-//! Finds, or fetches, what a step compiles with.
+//! Finds or downloads the toolchains and targets of the steps.
 
 use std::path::Path;
 
 use crate::cmd::{Cmd, cmd};
 use crate::report::{Stop, Verdict};
 
-/// Makes a command compile for a target, fetching the target when it is not here.
+/// Makes a command compile for a target. In this order:
 ///
-/// 1. The active toolchain has its libraries: nothing to do. The folder is looked at rather than
-///    asked for, so that toolchains without rustup count too.
-/// 2. rustup has it for the active toolchain.
-/// 3. The sources of the standard library are here, as on Debian with `rust-web-src`: cargo
+/// 1. If the active toolchain has the target's libraries, there is nothing to do. This looks at the
+///    folder, so it also works without rustup.
+/// 2. rustup installs the target for the active toolchain.
+/// 3. If the sources of the standard library are here, as on Debian with `rust-web-src`, cargo
 ///    builds `core` and `alloc` along with the command.
 ///
 /// # Errors
 ///
-/// None of the three. The message says what to install.
+/// None of these is possible. The message says what to install.
 pub(crate) fn for_target(command: Cmd, target: &str) -> Verdict<Cmd> {
     let sources = sysroot()? + "/lib/rustlib/src/rust/library/core";
     match for_system(command.clone(), target) {
@@ -31,11 +31,11 @@ pub(crate) fn for_target(command: Cmd, target: &str) -> Verdict<Cmd> {
     }
 }
 
-/// As [`for_target`], for a target with a system: std is not built along.
+/// As [`for_target`], for a target with an operating system. Its std is never built.
 ///
 /// # Errors
 ///
-/// It is not here and cannot be fetched.
+/// The target is not here and cannot be downloaded.
 pub(crate) fn for_system(command: Cmd, target: &str) -> Verdict<Cmd> {
     let libraries = format!("{}/lib/rustlib/{target}/lib", sysroot()?);
     let is_here = || Path::new(&libraries).is_dir();
@@ -48,13 +48,13 @@ pub(crate) fn for_system(command: Cmd, target: &str) -> Verdict<Cmd> {
     Ok(command.args(["--target", target]))
 }
 
-/// The name of an installed toolchain for a `rust-version`, installed now when it is not there.
+/// The name of a toolchain for a `rust-version`, which is installed if needed.
 ///
-/// `1.88` means 1.88.0: a promise is checked against the oldest compiler that it covers.
+/// `1.88` means 1.88.0, the oldest compiler that the promise covers.
 ///
 /// # Errors
 ///
-/// It is not here and cannot be fetched.
+/// The toolchain is not here and cannot be downloaded.
 pub(crate) fn for_rust_version(rust_version: &str) -> Verdict<String> {
     let missing = 2_usize.saturating_sub(rust_version.matches('.').count());
     let name = format!("{rust_version}{}", ".0".repeat(missing));
@@ -67,11 +67,11 @@ pub(crate) fn for_rust_version(rust_version: &str) -> Verdict<String> {
     )))
 }
 
-/// What `rustc` says about itself in the line that begins so: `host: `, `release: `.
+/// A line of `rustc --version --verbose`, by its beginning: `host: `, `release: `.
 ///
 /// # Errors
 ///
-/// `rustc` cannot be asked.
+/// `rustc` cannot be run, or prints no such line.
 pub(crate) fn described(begins: &str) -> Verdict<String> {
     let version = cmd("rustc -vV").read()?;
     let found = version.lines().find_map(|line| line.strip_prefix(begins));
@@ -79,7 +79,7 @@ pub(crate) fn described(begins: &str) -> Verdict<String> {
     Ok(found.ok_or_else(wrong)?.to_owned())
 }
 
-/// Whether there is a program of this name, or a subcommand of one, that can tell its version.
+/// Whether there is a program of this name, or a subcommand, that prints its version.
 pub(crate) fn has(program: &str) -> bool {
     cmd(program).arg("--version").succeeds()
 }

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about workspaces, as far as the steps need it.
+//! The workspaces and their packages, from `cargo metadata`.
 
 use serde_json::Value;
 
@@ -11,25 +11,25 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: String,
     pub(crate) version: String,
-    /// Whether it may be published: the steps about users concern only those that may.
+    /// Whether it may be published. Steps about users only concern published packages.
     pub(crate) published: bool,
     /// The oldest compiler it promises to build with.
     pub(crate) rust_version: Option<String>,
     /// The root file of its library.
     pub(crate) library: Option<String>,
-    /// What users of it depend on.
+    /// The dependencies of its users.
     pub(crate) dependencies: Vec<String>,
 }
 
-/// The workspaces: that of `kube` is one of its own.
+/// The workspaces. `kube` is one of its own.
 pub(crate) const OURS: &str = "Cargo.toml";
 pub(crate) const KUBE: &str = "kube/Cargo.toml";
 
-/// Asks cargo for the members of a workspace, in the order of their names.
+/// The members of a workspace, sorted by name.
 ///
 /// # Errors
 ///
-/// Cargo refuses, or answers something else than it did so far.
+/// Cargo fails, or its output has changed.
 pub(crate) fn members(manifest: &str) -> Verdict<Vec<Package>> {
     let line = cmd("cargo metadata --no-deps --format-version 1 --manifest-path");
     let answer: Value = serde_json::from_str(&line.arg(manifest).read()?)?;
@@ -40,11 +40,11 @@ pub(crate) fn members(manifest: &str) -> Verdict<Vec<Package>> {
     Ok(packages)
 }
 
-/// The same without those that may not be published.
+/// The members that may be published.
 ///
 /// # Errors
 ///
-/// As of [`members`].
+/// As [`members`].
 pub(crate) fn published(manifest: &str) -> Verdict<Vec<Package>> {
     let mut packages = members(manifest)?;
     packages.retain(|package| package.published);

@@ -1,4 +1,4 @@
-//! The most that the queue may cost on a board: `examples/firmware/bounds.md`.
+//! The maximum cost of the queue on a board: `examples/firmware/bounds.md`.
 
 use crate::cmd::read;
 use crate::report::Verdict;
@@ -19,7 +19,7 @@ pub(super) fn excess(board: &str, image: &str, tables: &str) -> Verdict<Vec<Stri
         .collect())
 }
 
-/// What is wrong with a row, whose figures may be these at most, column by column.
+/// The mistake in a row, if any. `most` has its maximum figures, column by column.
 fn exceeded(row: &str, most: &str, tables: &str) -> Option<String> {
     let begin = format!("| {row} | ");
     let figures = tables.lines().find_map(|line| line.strip_prefix(&begin));
