@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A page, and how it is served.
+/// A web page and its number of servers.
 #[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[kube(
     group = "example.requeue.dev",
@@ -19,22 +19,22 @@ use serde::{Deserialize, Serialize};
 pub struct WebSpec {
     /// The text of the page.
     pub page: String,
-    /// How many pods serve it.
+    /// The number of pods that serve it.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 100))]
     pub replicas: i32,
-    /// A server that serves what is in `/usr/share/nginx/html`.
+    /// The image of a server that serves `/usr/share/nginx/html`.
     #[serde(default = "nginx")]
     pub image: String,
 }
 
-/// What there is of it.
+/// The present state of a `Web`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebStatus {
-    /// The generation of the `Web` that the parts were made for.
+    /// The generation of the `Web` for which the parts were applied.
     pub observed_generation: i64,
-    /// How many pods are ready.
+    /// The number of ready pods.
     pub ready_replicas: i32,
 }
 

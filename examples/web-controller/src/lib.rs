@@ -1,5 +1,5 @@
-//! Keeps the parts of a `Web` as wanted: see `README.md`. The program adds a leader, probes and
-//! metrics; tests run the same controller.
+//! The controller of `README.md`, which keeps the parts of each `Web` as wanted. The program adds a
+//! leader, probes and metrics. Tests run the same controller.
 
 pub mod crd;
 mod parts;

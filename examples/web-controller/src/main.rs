@@ -25,7 +25,7 @@ async fn main() -> ExitCode {
     let ended = match env::args().nth(1).as_deref() {
         None => run().await,
         Some("crd") => print_crd(),
-        Some(word) => Err(format!("`{word}` is neither nothing nor `crd`").into()),
+        Some(word) => Err(format!("unknown argument `{word}`: expected `crd` or none").into()),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -54,7 +54,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let variable = |name, default: &str| env::var(name).unwrap_or_else(|_| default.to_owned());
     let manager = variable("WEB_CONTROLLER_MANAGER", MANAGER);
     let namespace = variable("WEB_CONTROLLER_NAMESPACE", "default");
-    // The lease in seconds. The rest is in proportion: of client-go's 15 s, its 10 s and 2 s.
+    // The lease in seconds. The other times are in proportion to client-go's 15 s, 10 s and 2 s.
     let lease = Duration::from_secs(variable("WEB_CONTROLLER_LEASE", "15").parse()?);
 
     let leader = Leader::lease(client.clone(), &namespace, MANAGER)

@@ -1,4 +1,4 @@
-//! The parts of a `Web`, as they should be: values, computed from nothing else.
+//! The wanted parts of a `Web`, as values computed from it alone.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Making a `Web` what it should be.
+//! Applies the parts of a `Web`, or cleans them up.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::parts;
 pub const MANAGER: &str = "web-controller";
 const FINALIZER: &str = "example.requeue.dev/web-controller";
 
-/// What every run needs.
+/// The data that every run needs.
 pub struct Data {
     client: Client,
     recorder: Recorder,
-    /// The field manager: one per process, if a test wants to know who wrote.
+    /// The field manager. A test gives each process its own, to see who wrote.
     manager: String,
 }
 
 impl Data {
-    /// What a process needs, whose writes are signed with this name. An object does not run again
-    /// before the controller has seen what its last run wrote to it.
+    /// The data of a process that writes with this field manager. An object does not run again
+    /// before the controller has seen the writes of its last run.
     pub fn new(client: Client, manager: String) -> Self {
         let client = record_writes(client);
         let recorder = Recorder::new(client.clone(), Reporter::from(MANAGER));
@@ -52,7 +52,7 @@ impl Data {
 ///
 /// # Errors
 ///
-/// The API server refused something, or could not be reached: the object runs again later.
+/// The API server refused a request, or could not be reached. The object runs again later.
 pub async fn reconcile(
     web: Arc<Web>,
     data: Arc<Data>,
@@ -105,8 +105,8 @@ async fn apply(web: &Web, data: &Data) -> Result<Action, kube::Error> {
     Ok(Action::Success)
 }
 
-/// The parts go with their owner where a cluster collects garbage; here in the order that serves
-/// no visitor an empty page: first the address, then the pods, then the page.
+/// Deletes the parts in an order in which no visitor sees an empty page: first the address, then
+/// the pods, then the page. A cluster's garbage collection would delete them in any order.
 async fn clean_up(web: &Web, data: &Data) -> Result<Action, kube::Error> {
     delete::<Service>(web, data).await?;
     delete::<Deployment>(web, data).await?;
@@ -137,7 +137,7 @@ where
     }
 }
 
-/// An event is for people: a run does not fail for it.
+/// Publishes an event. Events are for people, so a run does not fail because of one.
 async fn tell(web: &Web, data: &Data, reason: &str, note: &str) {
     let notice = Notice {
         type_: EventType::Normal,

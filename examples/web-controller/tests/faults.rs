@@ -1,4 +1,4 @@
-//! The controller under drawn faults, right and with five planted bugs.
+//! The controller under random faults: correct, and with five planted bugs.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,20 +24,20 @@ use web_controller::controller;
 use web_controller::crd::Web;
 use web_controller::reconcile::{Data, MANAGER, reconcile};
 
-/// What is wrong with the controller.
+/// The planted bug of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,
-    /// It looks for the release of a generation in a list of any age, and makes one if there is
-    /// none.
+    /// It looks for the release of a generation in a list that may be stale, and makes one if there
+    /// is none.
     TwoReleases,
-    /// It makes an entry outside of the cluster before its finalizer is there to remove it.
+    /// It makes an entry outside the cluster before it adds the finalizer that removes the entry.
     LostFinalizer,
-    /// Two parts of it write the same field of the status.
+    /// Two of its parts write the same field of the status.
     FightingStatus,
-    /// It watches the events that it publishes itself.
+    /// It watches its own events.
     OwnEvents,
-    /// When it has lost its lease, it lets the tasks finish that its runs have left behind.
+    /// After losing its lease, it lets the tasks finish that its runs have left behind.
     LateLeader,
 }
 
@@ -61,7 +61,7 @@ async fn process(client: Client, bug: Bug, elects: bool) {
     let ended = controller.run(workers, CancellationToken::new(), move |web, _| {
         run(web, Arc::clone(&data), client.clone(), bug, born)
     });
-    // A lease that was lost ends the process. It is started again.
+    // A lost lease ends the process. It is started again.
     let _ = ended.await;
     if bug == Bug::LateLeader {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -192,7 +192,7 @@ fn simulation(bug: Bug, elects: bool) -> Simulation {
         })
 }
 
-/// Web a is served as it is wanted, and nothing is left of b.
+/// Checks that web `a` is served as wanted, and that nothing is left of `b`.
 fn as_wanted(cluster: &Cluster) -> Result<(), String> {
     let webs = cluster.list::<Web>();
     let names: Vec<String> = webs.iter().map(ResourceExt::name_any).collect();
@@ -225,7 +225,7 @@ fn as_wanted(cluster: &Cluster) -> Result<(), String> {
     Ok(())
 }
 
-/// Says who writes without being the last that took or renewed the lease.
+/// Checks that only the last one to take or renew the lease writes.
 fn only_the_leader_writes() -> impl Fn(&Cluster, &Request) -> Result<(), String> + Send + Sync {
     let leader = Mutex::new(None);
     move |_, request| {
@@ -259,7 +259,7 @@ fn it_withstands_every_fault() {
 
 #[test]
 fn of_two_replicas_only_the_leader_writes() {
-    // A write that lands late is nobody's fault: only a fence at its target would help.
+    // A late write is not a bug here, because only a fence at its target could refuse it.
     simulation(Bug::None, true)
         .replicas(2)
         .faults(Faults::all().late_effects(false))
