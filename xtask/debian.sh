@@ -23,6 +23,7 @@ for name in "$program" initdb; do
     [ -f "$found" ] || continue
     cat >"bin/$name" <<END
 #!/bin/sh
+export VALGRIND_LIB='$folder/root/usr/libexec/valgrind'
 LD_LIBRARY_PATH="\$(echo '$folder'/root/usr/lib/*-linux-gnu)" exec '$folder/$found' "\$@"
 END
     chmod +x "bin/$name"

@@ -6,12 +6,12 @@
 use std::fs;
 use std::process::Stdio;
 
+use crate::bounds;
 use crate::cmd::{Cmd, cmd, root, target};
 use crate::report::{Stop, Verdict, verdict};
 use crate::toolchain::for_target;
 use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
-mod bounds;
 mod first;
 
 struct Board {

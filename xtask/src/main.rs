@@ -3,6 +3,7 @@
 
 mod api;
 mod book;
+mod bounds;
 mod builds;
 mod cmd;
 mod examples;

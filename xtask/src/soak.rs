@@ -17,7 +17,7 @@ struct Part {
 
 /// Tests with proptest, worlds and schedules have their own variables. All others use
 /// `REQUEUE_SEED` and `REQUEUE_SOAK`.
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 6] = [
     Part {
         name: "explore",
         line: "cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
@@ -35,12 +35,6 @@ const PARTS: [Part; 7] = [
         line: "cargo test --profile soak -p requeue-proptest-tests --test combinations",
         variables: &[("PROPTEST_CASES", "400"), ("REQUEUE_SOAK", "2")],
         seed: Some("PROPTEST_RNG_SEED"),
-    },
-    Part {
-        name: "faults",
-        line: "cargo test --profile soak -p requeue-proptest-tests --test faults",
-        variables: &[("REQUEUE_SOAK", "5")],
-        seed: Some("REQUEUE_SEED"),
     },
     Part {
         name: "bytes",

@@ -1,10 +1,10 @@
 //! The table of steps, and the short ones among them.
 
-use crate::builds::{self, core_alone, program, whole};
-use crate::cmd::{Cmd, cmd, run_each, target};
+use crate::builds::{self, core_alone, whole};
+use crate::cmd::{Cmd, cmd, run_each};
 use crate::report::{Step, Verdict};
 use crate::tools::{CARGO_DENY, ZIZMOR, with_protoc};
-use crate::{api, book, examples, firmware, fuzz, kube, servers, tidy};
+use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
 
 /// A table of steps: name, what it checks, function.
 macro_rules! steps {
@@ -33,6 +33,7 @@ pub(crate) const STEPS: &[Step] = steps! {
     "processors" "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
     "schedules" "waiting, waking and ending, under many schedules of the threads" schedules;
     "fuzz" "half a minute of random operations, if nightly Rust is installed" fuzz::run;
+    "instructions" "instructions of growable queues, compared with examples/bench/bounds.md" bounds::instructions;
     "firmware" "client-go's recordings and an application, on emulated boards" firmware::run;
     "full_disk" "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
     "kube" "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
@@ -46,7 +47,7 @@ pub(crate) const STEPS: &[Step] = steps! {
 };
 
 /// The steps of `cargo xtask test`.
-pub(crate) const IN_TEST: [&str; 5] = ["build", "replay", "examples", "doctest", "test"];
+pub(crate) const IN_TEST: [&str; 4] = ["build", "examples", "doctest", "test"];
 
 /// The steps for the words after `ci`: the named ones, or all except those after `--except`.
 ///
@@ -136,14 +137,9 @@ fn schedules() -> Verdict {
     line.env("RUSTFLAGS", "--cfg shuttle -D warnings").run()
 }
 
-/// Where the recordings are replayed.
-const REPLAY_RUNTIMES: [&str; 5] = ["core-fixed", "core-growable", "std", "tokio", "embassy"];
-
+/// Part of `test`, by itself.
 fn replay() -> Verdict {
-    program("--bin replay")?;
-    let program = target("debug/replay");
-    let on = |runtime| cmd("").args([&program, "--runtime", runtime, "proptest/traces"]);
-    run_each(REPLAY_RUNTIMES.map(on))
+    whole("cargo test --test traces").run()
 }
 
 fn doctest() -> Verdict {

@@ -103,6 +103,8 @@ pub(crate) const ETCD: Debian = Debian("etcd", "ETCD", "etcd-server");
 pub(crate) const POSTGRES: Debian = Debian("postgres", "POSTGRES", "postgresql");
 /// Runs programs for a PowerPC of 64 bits, which is big-endian.
 pub(crate) const QEMU_PPC64: Debian = Debian("qemu-ppc64", "QEMU_PPC64", "qemu-user");
+/// Counts instructions.
+pub(crate) const VALGRIND: Debian = Debian("valgrind", "VALGRIND", "valgrind");
 pub(crate) const QEMU_ARM: Debian = Debian("qemu-system-arm", "QEMU_ARM", "qemu-system-arm");
 pub(crate) const QEMU_RISCV: Debian =
     Debian("qemu-system-riscv32", "QEMU_RISCV", "qemu-system-misc");

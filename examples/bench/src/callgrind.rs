@@ -5,9 +5,11 @@ use std::process::Command;
 /// Runs this program again with these arguments, under callgrind, and returns the instructions of
 /// the whole run. `None` if valgrind is missing or fails.
 ///
-/// callgrind does not count what the kernel executes.
+/// callgrind does not count what the kernel executes. The variable `VALGRIND` can name another
+/// program.
 pub fn instructions(arguments: &[&str]) -> Option<u64> {
-    let output = Command::new("valgrind")
+    let valgrind = std::env::var_os("VALGRIND").unwrap_or_else(|| "valgrind".into());
+    let output = Command::new(valgrind)
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().ok()?)
         .args(arguments)

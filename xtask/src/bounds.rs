@@ -1,14 +1,43 @@
-//! The maximum cost of the queue on a board: `examples/firmware/bounds.md`.
+//! The maximum cost of the queue: on boards `examples/firmware/bounds.md`, else
+//! `examples/bench/bounds.md`.
 
-use crate::cmd::read;
-use crate::report::Verdict;
+use crate::cmd::{cmd, read};
+use crate::report::{Stop, Verdict, verdict};
+use crate::toolchain::described;
+use crate::tools::VALGRIND;
+
+/// Counts the instructions of queues that grow, and holds them against their bounds.
+pub(crate) fn instructions() -> Verdict {
+    let release = described("release: ")?;
+    if !read("rust-toolchain.toml")?.contains(&format!("channel = \"{release}\"")) {
+        let why = format!("the bounds are those of the pinned Rust, and this is {release}");
+        return Err(Stop::Skipped(why));
+    }
+    if !described("host: ")?.starts_with("x86_64-unknown-linux") {
+        let why = String::from("the bounds are those of Linux on x86-64");
+        return Err(Stop::Skipped(why));
+    }
+    let bench = cmd("cargo bench -p requeue-bench --bench instructions -- --bounded");
+    let table = bench.env("VALGRIND", VALGRIND.promised()?).read()?;
+    println!("{table}");
+    let bounds = read("examples/bench/bounds.md")?;
+    let rows = bounds.lines().filter_map(|line| {
+        let row = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        row.split_once(" | ")
+            .filter(|(_, most)| most.parse::<f64>().is_ok())
+    });
+    let wrong: Vec<String> = rows
+        .filter_map(|(row, most)| exceeded(row, most, &table))
+        .collect();
+    verdict(&wrong)
+}
 
 /// Returns the rows of an image's tables that exceed their bounds on a board, or are missing.
 ///
 /// # Errors
 ///
 /// The bounds cannot be read.
-pub(super) fn excess(board: &str, image: &str, tables: &str) -> Verdict<Vec<String>> {
+pub(crate) fn excess(board: &str, image: &str, tables: &str) -> Verdict<Vec<String>> {
     let bounds = read("examples/firmware/bounds.md")?;
     let begin = format!("| {board} | {image} | ");
     let bounds = bounds.lines().filter_map(|line| line.strip_prefix(&begin));
