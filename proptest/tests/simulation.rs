@@ -1,9 +1,5 @@
 //! The users' kit, on reconcilers that are right and on some that are not, and on queues that lie.
 
-#[path = "simulation/accounts.rs"]
-mod accounts;
-#[path = "simulation/drains.rs"]
-mod drains;
 #[path = "../examples/fleet/world.rs"]
 mod fleet;
 #[path = "simulation/late.rs"]
@@ -12,8 +8,6 @@ mod late;
 mod liar;
 #[path = "simulation/scripts.rs"]
 mod scripts;
-#[path = "simulation/tenants.rs"]
-mod tenants;
 #[path = "simulation/worlds.rs"]
 mod worlds;
 
@@ -27,7 +21,6 @@ use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
 
 use crate::fleet::{Fleet, Records};
 use crate::liar::{Liar, Lie};
-use crate::tenants::{Audited, Defect, Tenants};
 use crate::worlds::{Counting, Habit};
 
 #[expect(clippy::panic, reason = "this is how a test fails")]
@@ -160,43 +153,6 @@ fn each_lie_of_a_queue_is_found() {
     }
     let check = Check::new(|| Counting::new(Habit::None));
     check.queue(|| Liar::new(Lie::None)).run();
-}
-
-fn tenants(defect: Defect) -> Check<Tenants> {
-    Check::new(Tenants::default)
-        .workers(
-            Workers::new(3)
-                .timeout(Duration::from_secs(5))
-                .drain_timeout(Duration::from_secs(2)),
-        )
-        .queue(move || Audited::new(defect))
-        // A drain of all keys, each of which hangs until its timeout.
-        .settle(Duration::from_secs(300))
-}
-
-/// A key that is first of its tenant waits for one turn of each other tenant at most, whether those
-/// hang, flood, or have their limits changed; and no tenant has more runs than it may have, at once
-/// and in a second.
-#[test]
-fn tenants_that_hang_or_flood_keep_to_their_limits_and_turns() {
-    tenants(Defect::None).seeds(2_000).run();
-}
-
-#[test]
-fn each_defect_of_limits_and_turns_is_found() {
-    let defects = [
-        (Defect::ExceedsLimits, Property::QueueIsValid),
-        (Defect::ServesTwice, Property::QueueIsValid),
-        (Defect::ExceedsRates, Property::QueueIsValid),
-        (Defect::SleepsOverATokenThatIsEarned, Property::EveryAddRuns),
-        (Defect::WakesNoneAtTheEndOfARun, Property::EveryAddRuns),
-        (Defect::WakesNoneAfterAChange, Property::EveryAddRuns),
-        (Defect::SleepsThroughADrain, Property::DrainEnds),
-    ];
-    for (defect, rule) in defects {
-        let failure = failure(&tenants(defect).seeds(1_000));
-        assert_eq!(failure.breach.property, rule, "{defect:?}: {failure}");
-    }
 }
 
 #[test]

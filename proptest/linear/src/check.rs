@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug};
 use std::hash::Hash;
 
-use crate::{CallId, History, chart, minimise, search};
+use crate::{CallId, History, minimise, search};
 
 /// What an object does if one thread uses it. The implementing type is its state.
 ///
@@ -26,8 +26,8 @@ pub trait Specification: Clone + Eq + Hash {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No order explains the responses. The text shows the shortest beginning of the history of
-    /// which that is true, a line for each beginning (`┌`) and end (`└`) of a call. Calls marked
-    /// with `!` contradict each other, whatever the others did or returned.
+    /// which that is true, a line for each call and each response. Calls marked with `!` contradict
+    /// each other, whatever the others did or returned.
     Inexplicable(String),
     /// The search was given up after so many states, and has decided nothing.
     Undecided(usize),
@@ -36,7 +36,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Inexplicable(chart) => write!(f, "no order explains the responses\n{chart}"),
+            Self::Inexplicable(lines) => write!(f, "no order explains the responses\n{lines}"),
             Self::Undecided(states) => {
                 write!(
                     f,
@@ -90,7 +90,29 @@ pub fn check<S: Specification>(
         Err(Stuck::Undecided) => Err(Failure::Undecided(states_max)),
         Err(Stuck::Inexplicable) => {
             let core = minimise::minimise(initial, history, states_max);
-            Err(Failure::Inexplicable(chart::draw(history, &core)))
+            let beginning = minimise::up_to(history, core.end);
+            Err(Failure::Inexplicable(lines(&beginning, &core.calls)))
         }
     }
+}
+
+/// A line for each call and each response, in the order of time. Some calls are marked.
+pub(crate) fn lines<O: Debug, A: Debug>(history: &History<O, A>, marked: &[CallId]) -> String {
+    let mut events = Vec::new();
+    for (id, call) in history.calls() {
+        let thread = id.thread;
+        let mark = if marked.contains(&id) { "!" } else { " " };
+        let request = &call.request;
+        events.push((
+            call.called,
+            format!("{mark} thread {thread}: {request:?}\n"),
+        ));
+        if let Some(at) = call.returned {
+            let response = call.response.as_ref();
+            let response = response.map_or("not known".into(), |it| format!("{it:?}"));
+            events.push((at, format!("{mark} thread {thread}:   -> {response}\n")));
+        }
+    }
+    events.sort();
+    events.into_iter().map(|(_, line)| line).collect()
 }

@@ -11,8 +11,8 @@
 //! once is not tried again. The search is bounded. It reports when it gives up, and passes nothing
 //! that it has not decided.
 //!
-//! A history without an order is shown as a [chart](Failure::Inexplicable) of threads against time,
-//! in which the calls that contradict each other are marked.
+//! A history without an order is [shown](Failure::Inexplicable) up to where it has none, and the
+//! calls that contradict each other are marked.
 //!
 //! For work queues [`QueueSpec`] is the reference model as a [`Specification`], [`seeded_programs`]
 //! draws what several threads do to a [`Shared`] queue, and a [`Trial`] runs such a program.
@@ -62,7 +62,6 @@
 
 #![forbid(unsafe_code)]
 
-mod chart;
 mod check;
 mod history;
 mod minimise;

@@ -1,6 +1,5 @@
 //! One run of a program on a queue that several threads or tasks share.
 
-use std::collections::HashSet;
 use std::fmt::{self, Debug};
 use std::ops::Deref;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use requeue_proptest::subject::{
     answer_of,
 };
 
-use crate::chart::draw_marked;
+use crate::check::lines;
 use crate::program::{KEYS, Program, TICK};
 use crate::{Failure, QueueSpec, Recorder, check};
 
@@ -194,7 +193,7 @@ impl<Q: Shared> Trial<Q> {
             .map(drop)
             .map_err(|failure| match failure {
                 Failure::Undecided(_) => {
-                    format!("{failure}\n{}", draw_marked(&history, &HashSet::new()))
+                    format!("{failure}\n{}", lines(&history, &[]))
                 }
                 Failure::Inexplicable(_) => failure.to_string(),
             })

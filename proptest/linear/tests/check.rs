@@ -125,13 +125,11 @@ fn only_calls_that_are_to_blame_are_marked() {
     longer();
     events.take(1)(1);
     let expected = "
-       thread 0  thread 1  thread 2
-    0  ┌ Put(1)
-    1  └ 1
-    2                      ┌ Put(9)
-    3            ┌ ! Take  │
-    4            └ ! 5     │
-calls without an end here: 1
+  thread 0: Put(1)
+  thread 0:   -> 1
+  thread 2: Put(9)
+! thread 1: Take
+! thread 1:   -> 5
 ";
     assert_eq!(format!("\n{}", chart(events.fifo())), expected);
 }

@@ -121,6 +121,58 @@ impl From<Option<KeyState>> for Returned {
     }
 }
 
+/// Makes a call on a queue that has the methods of ours, and waits for it in its way. `$timeout` is
+/// how a drain waits for no longer than `$limit`.
+macro_rules! returned {
+    ($queue:ident, $call:expr, [$($wait:tt)*], |$limit:ident| $timeout:expr) => {
+        match $call {
+            Call::Get => Returned::from($queue.get()$($wait)*.map(handed)),
+            Call::GetTimeout(limit) => {
+                Returned::from($queue.get_timeout(limit)$($wait)*.map(handed))
+            }
+            Call::Next(action) => match $queue.try_get() {
+                Some(guard) => Returned::from($queue.next(guard, action)$($wait)*.map(handed)),
+                None => Returned::Closed,
+            },
+            Call::Drain => Returned::from($queue.drain()$($wait)*),
+            Call::DrainTimeout($limit) => Returned::from($timeout),
+            Call::WaitIdle => waited($queue.wait_idle()$($wait)*, |()| Returned::Done),
+            Call::WaitSettled => waited($queue.wait_settled()$($wait)*, |()| Returned::Done),
+            Call::Flush(key) => waited($queue.flush(&key)$($wait)*, |()| Returned::Done),
+            Call::CancelAndWait(key) => {
+                waited($queue.cancel_and_wait(&key)$($wait)*, Returned::Cancelled)
+            }
+            Call::AddWait(key) => match $queue.add_wait(key)$($wait)* {
+                Err(Rejected::TooManyWaiters(_)) => Returned::Refused,
+                added => Returned::Added(added),
+            },
+        }
+    };
+}
+
+pub(super) use returned;
+
+/// What a call returns that may find no place to wait, or always finds one.
+pub(super) fn waited<T>(got: impl Waited<T>, returned: fn(T) -> Returned) -> Returned {
+    got.waited().map_or(Returned::Refused, returned)
+}
+
+pub(super) trait Waited<T> {
+    fn waited(self) -> Option<T>;
+}
+
+impl<T> Waited<T> for T {
+    fn waited(self) -> Option<T> {
+        Some(self)
+    }
+}
+
+impl<T> Waited<T> for Result<T, WaitError> {
+    fn waited(self) -> Option<T> {
+        self.ok()
+    }
+}
+
 /// Keeps calls that have begun and lets them run, as [`Subject`](super::Subject) says of each
 /// method. Futures are driven by [`Futures`](super::Futures).
 pub trait Drive {

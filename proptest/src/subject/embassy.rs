@@ -12,6 +12,7 @@ use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{WaitError, WorkQueue};
 
+use super::calls::{returned, waited};
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, Returned, Taken};
@@ -89,39 +90,13 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = Rc::clone(&self.queue);
-        Some(match call {
-            Call::Get => Box::pin(async move { Returned::from(queue.get().await.map(handed)) }),
-            Call::GetTimeout(timeout) => {
-                Box::pin(
-                    async move { Returned::from(queue.get_timeout(timeout).await.map(handed)) },
-                )
-            }
-            Call::Next(action) => Box::pin(async move {
-                match queue.try_get() {
-                    Some(guard) => Returned::from(queue.next(guard, action).await.map(handed)),
-                    None => Returned::Closed,
-                }
-            }),
-            Call::Drain => Box::pin(async move { Returned::from(queue.drain().await) }),
-            Call::DrainTimeout(timeout) => Box::pin(async move {
-                let deadline = Some(queue.now() + timeout);
-                let ended = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                Returned::from(ended.unwrap_or(Err(WaitError::TimedOut)))
-            }),
-            Call::WaitIdle => Box::pin(async move { done(queue.wait_idle().await) }),
-            Call::WaitSettled => Box::pin(async move { done(queue.wait_settled().await) }),
-            Call::Flush(key) => Box::pin(async move { done(queue.flush(&key).await) }),
-            Call::CancelAndWait(key) => Box::pin(async move {
-                let was = queue.cancel_and_wait(&key).await;
-                was.map_or(Returned::Refused, Returned::from)
-            }),
-            Call::AddWait(key) => Box::pin(async move {
-                match queue.add_wait(key).await {
-                    Err(Rejected::TooManyWaiters(_)) => Returned::Refused,
-                    added => Returned::Added(added),
-                }
-            }),
-        })
+        Some(Box::pin(async move {
+            returned!(queue, call, [.await], |limit| {
+                let deadline = Some(queue.now() + limit);
+                let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
+                drained.unwrap_or(Err(WaitError::TimedOut))
+            })
+        }))
     }
 
     fn next_unrun(&mut self, action: Action) -> bool {
@@ -139,10 +114,6 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
     }
-}
-
-fn done(got: Result<(), WaitError>) -> Returned {
-    got.map_or(Returned::Refused, |()| Returned::Done)
 }
 
 impl<const N: usize, P: Priorities, C: HandTimer> fmt::Debug for Embassy<N, P, C> {

@@ -7,11 +7,12 @@ use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Shared, timeout_at};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
-use requeue_core::{Action, Instant, WaitError};
+use requeue_core::{Action, Instant, Rejected, WaitError};
 use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;
 use tokio::runtime;
 
+use super::calls::{returned, waited};
 use super::futures::poll_once;
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Call, Configuration, Futures, Home, Key, Kind, LocalCall, Returned, Taken};
@@ -124,42 +125,13 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
-        Some(match call {
-            Call::Get => Box::pin(async move { Returned::from(queue.get().await.map(handed)) }),
-            Call::GetTimeout(timeout) => {
-                Box::pin(
-                    async move { Returned::from(queue.get_timeout(timeout).await.map(handed)) },
-                )
-            }
-            Call::Next(action) => {
-                let guard = queue.try_get()?;
-                Box::pin(async move { Returned::from(queue.next(guard, action).await.map(handed)) })
-            }
-            Call::Drain => Box::pin(async move { Returned::from(queue.drain().await) }),
-            Call::DrainTimeout(timeout) => Box::pin(async move {
-                let deadline = Some(queue.now() + timeout);
+        Some(Box::pin(async move {
+            returned!(queue, call, [.await], |limit| {
+                let deadline = Some(queue.now() + limit);
                 let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                Returned::from(drained.unwrap_or(Err(WaitError::TimedOut)))
-            }),
-            Call::WaitIdle => Box::pin(async move {
-                queue.wait_idle().await;
-                Returned::Done
-            }),
-            Call::WaitSettled => Box::pin(async move {
-                queue.wait_settled().await;
-                Returned::Done
-            }),
-            Call::Flush(key) => Box::pin(async move {
-                queue.flush(&key).await;
-                Returned::Done
-            }),
-            Call::CancelAndWait(key) => {
-                Box::pin(async move { Returned::from(queue.cancel_and_wait(&key).await) })
-            }
-            Call::AddWait(key) => {
-                Box::pin(async move { Returned::Added(queue.add_wait(key).await) })
-            }
-        })
+                drained.unwrap_or(Err(WaitError::TimedOut))
+            })
+        }))
     }
 
     fn next_unrun(&mut self, action: Action) -> bool {

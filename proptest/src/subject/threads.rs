@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use requeue_core::Rejected;
 use requeue_core::binding::Reporter;
 use requeue_core::binding::{AsShared, Shared};
 use requeue_core::priority::Plain;
@@ -13,6 +14,7 @@ use requeue_core::storage::Growable;
 use requeue_std::binding::ThreadHost;
 use requeue_std::{ManualClock, WorkQueue};
 
+use super::calls::{returned, waited};
 use super::work_queue::{Runtime, handed, panicking};
 use super::{Call, CallId, Configuration, Drive, Home, Key, Kind, Returned, Taken};
 use crate::figures::{Figures, SharedFigures};
@@ -73,29 +75,8 @@ where
 
     fn begin(&self, call: Call) -> Option<ThreadCall> {
         let queue = self.queue.clone();
-        Some(Box::new(move || match call {
-            Call::Get => Returned::from(queue.get().map(handed)),
-            Call::GetTimeout(timeout) => Returned::from(queue.get_timeout(timeout).map(handed)),
-            Call::Next(action) => {
-                let next = queue.try_get().map(|guard| queue.next(guard, action));
-                next.map_or(Returned::Closed, |next| Returned::from(next.map(handed)))
-            }
-            Call::Drain => Returned::from(queue.drain()),
-            Call::DrainTimeout(timeout) => Returned::from(queue.drain_timeout(timeout)),
-            Call::WaitIdle => {
-                queue.wait_idle();
-                Returned::Done
-            }
-            Call::WaitSettled => {
-                queue.wait_settled();
-                Returned::Done
-            }
-            Call::Flush(key) => {
-                queue.flush(&key);
-                Returned::Done
-            }
-            Call::CancelAndWait(key) => Returned::from(queue.cancel_and_wait(&key)),
-            Call::AddWait(key) => Returned::Added(queue.add_wait(key)),
+        Some(Box::new(move || {
+            returned!(queue, call, [], |limit| queue.drain_timeout(limit))
         }))
     }
 

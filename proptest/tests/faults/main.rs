@@ -1,4 +1,4 @@
-//! What a queue survives. `REQUEUE_SOAK` multiplies the rounds of tests of chance.
+//! What a queue survives.
 
 #![allow(
     clippy::unwrap_used,
