@@ -1,15 +1,15 @@
-//! Values by number, in an array of a fixed length or in segments that grow: what lists, groups and
-//! levels are written over once. Owns no order and no meaning of what it holds.
+//! Values by number, in an array of a fixed length or in growing segments. Lists, groups and levels
+//! are written once, over this trait. Owns neither an order nor the meaning of the values.
 
 /// Values by number.
 #[doc(hidden)]
 pub trait Array: ConstDefault {
     type Item;
 
-    /// The value of a number. `None` if there is no room for one, or there never was one.
+    /// The value of a number. `None` if there is no room for it, or it was never added.
     fn get(&self, index: usize) -> Option<&Self::Item>;
     fn get_mut(&mut self, index: usize) -> Option<&mut Self::Item>;
-    /// The value of a number, which an array that grows adds if it is not there.
+    /// The value of a number. An array that grows adds it if necessary.
     fn slot(&mut self, index: usize) -> Option<&mut Self::Item>;
 }
 

@@ -1,10 +1,10 @@
 //! Keys that wait for a deadline: an indexed 4-ary min-heap of slots by (due, sequence).
 //!
-//! A 4-ary heap is half as deep as a binary one, and if the children of a node are adjacent, the
-//! least of them costs one cache line (D. B. Johnson, "Priority queues with update and finding
+//! A 4-ary heap is half as deep as a binary one. If the children of a node are adjacent, finding
+//! the least of them costs one cache line (D. B. Johnson, "Priority queues with update and finding
 //! minimum spanning trees", 1975; A. LaMarca and R. Ladner, "The influence of caches on the
-//! performance of heaps", 1996). The heap is indexed: each slot knows its node, so that an earlier
-//! deadline takes a sift and no search. Lazy deletion was measured and is slower.
+//! performance of heaps", 1996). The heap is indexed: each slot knows its node, so an earlier
+//! deadline needs a sift, but no search. Lazy deletion was measured and is slower.
 
 use crate::Instant;
 use crate::id::SlotId;
@@ -15,26 +15,26 @@ pub(crate) const ARITY: usize = 4;
 /// From one sequence number to the next.
 const NEXT: u32 = 2;
 
-/// The bit of a sequence number that says that the limiter has asked for the deadline.
+/// The bit of a sequence number that says that the limiter set the deadline.
 const BACKOFF: u32 = 1;
 
 /// The deadlines of a queue.
 ///
 /// **H1** No node is less than its parent.
-/// **H2** A slot's position names the node that holds the slot; a slot that does not wait has none.
+/// **H2** A slot's position names its node. A slot that does not wait has no position.
 /// **H3** No two nodes have the same sequence number.
 #[derive(Debug)]
 pub(crate) struct Delays<N> {
     nodes: N,
-    /// The sequence number of the next deadline, which orders equal deadlines. Even, because the
-    /// lowest bit of a node's number says that the deadline is a backoff. Begins again after 2^31
-    /// deadlines: of equal deadlines, those set before that then leave last.
+    /// The sequence number of the next deadline, which orders equal deadlines. It is even, because
+    /// the lowest bit of a node's number says that the deadline is a backoff. It restarts after
+    /// 2^31 deadlines. Then equal deadlines from before the restart leave last.
     sequence: u32,
-    /// Deadlines from here on never pass.
+    /// This deadline and later ones never pass.
     end: Deadline,
 }
 
-/// What [`Delays::schedule`] did.
+/// The result of [`Delays::schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DelayChange {
     /// The slot did not wait before.
@@ -45,7 +45,7 @@ pub(crate) enum DelayChange {
     Kept,
 }
 
-/// What orders the nodes.
+/// The key by which nodes are ordered.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     due: Instant,
@@ -81,7 +81,7 @@ pub trait Nodes {
     fn len(&self) -> usize;
     /// The node at an index below `len`.
     fn node(&self, index: usize) -> Option<Node>;
-    /// The deadline of that node, if the rest of it need not be read.
+    /// The deadline of that node, without reading the rest of it.
     #[inline]
     fn due(&self, index: usize) -> Option<Instant> {
         Some(self.node(index)?.due)
@@ -90,7 +90,7 @@ pub trait Nodes {
     fn child_before(&self, index: usize, node: &Node) -> Option<(usize, Node)>;
     /// Writes a node and the position of its slot.
     fn place(&mut self, index: usize, node: Node);
-    /// Makes room for one node at the end, where that of a slot is placed next.
+    /// Makes room for one node at the end, which the caller then fills.
     fn grow(&mut self, id: SlotId);
     /// Removes the last node.
     fn shrink(&mut self);
@@ -125,8 +125,8 @@ impl<N: Nodes> Delays<N> {
         scheduled
     }
 
-    /// Lets a slot wait until `due`, also if that is later than its present deadline, which it
-    /// returns. O(log n).
+    /// Lets a slot wait until `due`, even if that is later than its present deadline. Returns the
+    /// present deadline. O(log n).
     pub(crate) fn move_to(&mut self, id: SlotId, due: Instant) -> Option<Instant> {
         let position = self.nodes.position(id);
         let before = position.map(|index| self.due_at(index));
@@ -140,7 +140,7 @@ impl<N: Nodes> Delays<N> {
         before
     }
 
-    /// Notes that the deadline of a slot is a backoff, if the slot waits until `due`. It stays one
+    /// Marks the deadline of a slot as a backoff, if the slot waits until `due`. It stays marked
     /// until the slot has another deadline. O(1).
     #[inline(never)]
     pub(crate) fn note_backoff(&mut self, id: SlotId, due: Instant) {
@@ -148,7 +148,7 @@ impl<N: Nodes> Delays<N> {
             && let Some(node) = self.nodes.node(index)
             && node.due == due
         {
-            // Numbers differ by more than this, so the node keeps its place.
+            // Sequence numbers differ by more than this bit, so the node keeps its place.
             let sequence = node.sequence | BACKOFF;
             self.nodes.place(index, Node { sequence, ..node });
         }
@@ -171,7 +171,7 @@ impl<N: Nodes> Delays<N> {
         (!due.is_never()).then_some(due)
     }
 
-    /// Stops the time: deadlines after `now`, and those that are set from now on, never pass.
+    /// Stops the time: deadlines after `now`, and all that are set later, never pass.
     pub(crate) fn stop(&mut self, now: Instant) {
         if !now.is_never() {
             let (due, sequence) = (now, self.sequence);
@@ -196,13 +196,13 @@ impl<N: Nodes> Delays<N> {
         index.is_some_and(|index| self.due_node(index, now).is_some())
     }
 
-    /// Whether a deadline may have passed: one comparison, for the most frequent answer.
+    /// Whether a deadline may have passed. One comparison, for the usual answer: no.
     #[inline]
     pub(crate) fn may_be_due(&self, now: Instant) -> bool {
         self.due_at(0) <= now
     }
 
-    /// Takes out a slot whose deadline has passed: the preferred one, or else the one with the
+    /// Removes a slot whose deadline has passed: the preferred one, or else the one with the
     /// earliest deadline. O(log n).
     #[inline]
     pub(crate) fn take_due(
@@ -238,14 +238,14 @@ impl<N: Nodes> Delays<N> {
         Some(self.root()?.id)
     }
 
-    /// Takes out the slot with the earliest deadline. O(log n).
+    /// Removes the slot with the earliest deadline. O(log n).
     pub(crate) fn pop(&mut self) -> Option<(SlotId, Instant)> {
         let first = self.root()?;
         self.remove_at(0, first.id);
         Some((first.id, first.due))
     }
 
-    /// Takes a slot out. O(log n).
+    /// Removes a slot. O(log n).
     pub(crate) fn remove(&mut self, id: SlotId) -> Option<Instant> {
         let index = self.nodes.position(id)?;
         let due = self.due_at(index);
@@ -309,9 +309,9 @@ impl<N: Nodes> Delays<N> {
         }
     }
 
-    /// Puts a node into the hole at an index, or wherever it belongs above or below.
-    // Always inlined with what it calls, because a heap that only loses its root must not pay for
-    // one whose deadlines move.
+    /// Puts a node into the hole at an index, or moves it up or down to its place.
+    // Always inlined with its callees, because a heap that only loses its root must not pay for one
+    // whose deadlines move.
     #[inline(always)]
     fn put(&mut self, index: usize, node: Node) {
         if index == 0 || self.sift_up(index, node) == index {
@@ -343,7 +343,7 @@ impl<N: Nodes> Delays<N> {
         self.nodes.place(index, node);
     }
 
-    /// H1 to H3, and that every slot which waits is live. O(n²), for tests.
+    /// Checks H1 to H3, and that every waiting slot is live. O(n²), for tests.
     pub(crate) fn assert_valid(&self, is_live: impl Fn(SlotId) -> bool, slots: usize) {
         for index in 0..self.len() {
             let node = self.nodes.node(index);

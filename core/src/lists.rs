@@ -1,10 +1,10 @@
-//! The two first-in-first-out lists of slots: ready keys, and failure records, which are keys that
-//! are kept only for their failures, oldest first. Owns the order of the ready keys; never looks
-//! at a key, its phase or its deadline.
+//! The two first-in-first-out lists of slots: ready keys, and failure records (keys that are kept
+//! only for their failures). Owns the order of the ready keys; never looks at a key, its phase or
+//! its deadline.
 //!
-//! A slot is in at most one of them, so the fixed storage threads both through one array of links.
-//! An active slot is in neither: metrics that list the active slots use the same links. The
-//! growable storage keeps the ready keys in a ring, which is dense, so that the slots of the next
+//! A slot is in at most one of the lists, so the fixed storage threads both through one array of
+//! links. An active slot is in neither, so metrics that list the active slots use the same links.
+//! The growable storage has the ready keys in a ring. The ring is dense, so the slots of the next
 //! keys can be fetched ahead.
 
 use crate::Instant;
@@ -23,24 +23,24 @@ pub(crate) use linked::{Link, Linked, Links, List};
 
 /// The lists of a queue. All operations are O(1) unless they say otherwise.
 ///
-/// The ready keys are one list per priority level, each first in, first out, the highest level
-/// first. With a single level, the methods that concern levels do nothing.
+/// Each priority level has a list of ready keys, first in, first out. The highest level is first.
+/// With a single level, the methods for levels do nothing.
 #[doc(hidden)]
 pub trait Lists {
-    /// The name of a group, `()` without groups. The methods that concern groups do nothing then.
+    /// The name of a group, `()` without groups. Then the methods for groups do nothing.
     type Group;
-    /// Where the groups are stored: `()` without groups, which is never made.
+    /// The storage of the groups, `()` without groups, which is never made.
     type Backing: Backing<Name = Self::Group>;
     /// Where a group is.
     type Seat: Copy;
-    /// What numbers the slots in the links.
+    /// The type of slot numbers in the links.
     type Index: Index;
     /// The links of the failure records, which other lists may share.
     type Links: Links<Self::Index>;
 
     /// Whether a ready key may have to wait, because of its group.
     const BLOCKS: bool = false;
-    /// Whether there is room for a number of groups only.
+    /// Whether the number of groups is limited.
     const FEW_GROUPS: bool = false;
 
     /// The groups, if there are any.
@@ -52,9 +52,9 @@ pub trait Lists {
     fn groups_mut(&mut self) -> Option<&mut GroupedLists<Self::Backing>> {
         None
     }
-    /// Where the group of a key is, or would be; `None` if there is no room for one more.
+    /// Where the group of a key is, or would be. `None` if there is no room for another group.
     fn seat(&mut self, group: &Self::Group, now: Instant) -> Option<Self::Seat>;
-    /// Whether there is room for a key of a group that has none.
+    /// Whether there is room for a key of a new group.
     fn has_seat(&self) -> bool {
         true
     }
@@ -62,13 +62,13 @@ pub trait Lists {
     fn group_of_records(&self, _id: SlotId) -> Option<SlotId> {
         None
     }
-    /// Puts a key, which is about to get this slot, into its group.
+    /// Adds a key to its group, before it gets this slot.
     fn admit(&mut self, _id: SlotId, _group: Self::Group, _seat: Self::Seat) {}
-    /// Takes a key, which is about to lose its slot, out of its group.
+    /// Removes a key from its group, before it loses its slot.
     fn dismiss(&mut self, _id: SlotId) {}
-    /// Notes that the run of a key has ended.
+    /// Records that the run of a key has ended.
     fn end_run(&mut self, _id: SlotId) {}
-    /// Whether a ready key may be handed out, or may be after [`catch_up`](Self::catch_up).
+    /// Whether a ready key may be handed out, now or after [`catch_up`](Self::catch_up).
     fn may_start(&self) -> bool {
         self.ready_len() > 0
     }
@@ -76,7 +76,7 @@ pub trait Lists {
     fn first_held(&self) -> Option<SlotId> {
         self.first_ready()
     }
-    /// Why the group of a ready key may not start a run, if it may not.
+    /// Why the group of a ready key may not start a run. `None` if it may.
     fn why_blocked(&self, _id: SlotId, _now: Instant) -> Option<Why> {
         None
     }
@@ -84,14 +84,14 @@ pub trait Lists {
     fn earliest(&self) -> Option<Instant> {
         None
     }
-    /// Whether that time has come.
+    /// Whether that time has passed.
     fn is_due(&self, _now: Instant) -> bool {
         false
     }
-    /// Lets the group with the earliest time start runs, if that time has come.
+    /// Lets the group with the earliest time start runs, if that time has passed.
     fn come_due(&mut self, _now: Instant) {}
-    /// Looks at groups whose limits have changed, so many at most. Returns whether it has to look
-    /// at more before a key is handed out.
+    /// Checks at most so many groups whose limits have changed. Returns whether more have to be
+    /// checked before a key is handed out.
     fn catch_up(&mut self, _most: u8) -> bool {
         false
     }
@@ -99,29 +99,28 @@ pub trait Lists {
     fn needs_time(&self) -> bool {
         false
     }
-    /// Lifts limits that would keep a drain from ending.
+    /// Lifts limits that would prevent the end of a drain.
     fn close(&mut self) {}
 
     /// Makes room for `additional` more ready keys.
     fn reserve(&mut self, _additional: usize) {}
 
-    /// Puts a slot, which is ready from then on, at the end of a level.
+    /// Adds a slot to the end of a level. It is then ready.
     fn push_ready(&mut self, id: SlotId, level: u8, at: Instant);
-    /// The slot to be handed out next: without groups, the one that has been longest in the highest
-    /// level.
+    /// The next slot to hand out. Without groups, the oldest one of the highest level.
     fn first_ready(&self) -> Option<SlotId>;
-    /// The first ready key of a level: with groups, that of the group whose turn comes first.
+    /// The first ready key of a level. With groups, the first key of the first group in the turn.
     fn first_ready_at(&self, _level: u8) -> Option<SlotId> {
         self.first_ready()
     }
-    /// The slot that came last to the lowest level that has any, if that level is below this one:
-    /// with groups, among those that may start a run, that of the group whose turn comes last.
+    /// The newest slot of the lowest level with ready keys, if that level is below this one. With
+    /// groups, it is of the group that is last in the turn, among the groups that may start a run.
     fn newest_below(&self, _level: u8) -> Option<SlotId> {
         None
     }
-    /// Takes out the first ready slot of a level, which is handed out.
+    /// Removes the first ready slot of a level, to hand it out.
     fn pop_ready(&mut self, level: u8, now: Instant) -> Option<SlotId>;
-    /// Takes a slot out of any place of its level.
+    /// Removes a slot from any place of its level.
     fn remove_ready(&mut self, id: SlotId, level: u8);
     fn ready_len(&self) -> usize;
 
@@ -137,12 +136,12 @@ pub trait Lists {
     /// The failure records, oldest first, and their links.
     fn records(&self) -> (&List<Self::Index>, &Self::Links);
     fn records_mut(&mut self) -> (&mut List<Self::Index>, &mut Self::Links);
-    /// Adds a slot to the failure records, as the youngest.
+    /// Adds a slot to the failure records, as the newest.
     fn retain_record(&mut self, id: SlotId) {
         let (records, links) = self.records_mut();
         records.push_back(links, id);
     }
-    /// Takes a slot out of the failure records. No effect if it is in no list. It must not be
+    /// Removes a slot from the failure records. No effect if it is in no list. It must not be
     /// ready.
     fn discard_record(&mut self, id: SlotId) {
         let (records, links) = self.records_mut();
@@ -154,12 +153,12 @@ pub trait Lists {
     fn records_len(&self) -> usize {
         self.records().0.len()
     }
-    /// The record that is next younger than this one.
+    /// The next newer record.
     fn record_after(&self, id: SlotId) -> Option<SlotId> {
         let (records, links) = self.records();
         records.after(links, id)
     }
-    /// The link of an active slot, which is in neither list, in a list of the metrics.
+    /// The link of an active slot in a list of the metrics. The slot is in neither of these lists.
     fn link(&self, id: SlotId) -> Link<u32> {
         self.records().1.link(id).convert()
     }

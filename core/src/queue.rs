@@ -186,12 +186,12 @@ where
     delays: Delays<S::Nodes>,
     sleepers: Sleepers,
     limiter: L,
-    /// What keys wait for in addition to their delays.
+    /// The conditions that delay keys besides their deadlines.
     policy: S::Policy<P>,
     metrics: M,
     /// How long keys may wait at their levels.
     age_limit: <P::Age as Age>::Limit,
-    /// How the group of a key is computed.
+    /// Computes the group of a key.
     naming: P::Naming<K>,
     /// The active slots, if the metrics keep times in the slots.
     running: <M::Timestamps as Timestamps>::Running,
@@ -201,20 +201,20 @@ where
     /// Slots that are active and dirty.
     #[cfg(not(feature = "alloc"))]
     dirty: usize,
-    /// Numbers the runs, so that no two tickets of a slot are the same.
+    /// The number of the last run, so that no two tickets of a slot are the same.
     #[cfg(not(feature = "alloc"))]
     runs: u32,
-    /// How many slots may be live for their failures alone.
+    /// How many keys may be kept only for their failures.
     failure_records_max: usize,
-    /// How many due keys an operation makes ready. Without one, none would ever be.
+    /// How many due keys an operation makes ready: at least one, or no key would ever become ready.
     #[cfg(not(feature = "alloc"))]
     due_keys_max: NonZeroU8,
     #[cfg(not(feature = "alloc"))]
     closed: bool,
-    /// What keys and getters may have to wait for, though keys are ready or due.
+    /// The conditions for which keys and getters may have to wait, although keys are ready or due.
     #[cfg(not(feature = "alloc"))]
     gate: Gate,
-    /// What calls wait for, other than keys.
+    /// The states for which calls wait, other than keys.
     #[cfg(not(feature = "alloc"))]
     watched: Watched,
     /// Counts calls of `shut_down`, which interrupts the drains that have not ended.
@@ -245,7 +245,7 @@ pub(crate) type Meta<P, L, S, M> = SlotMeta<
 >;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// client-go's `Add`, for a key that has its slot, at a priority level.
+    /// client-go's `Add` for a key with a slot, at a priority level.
     fn mark(&mut self, id: SlotId, at: Instant, level: u8) -> Added {
         if self.holds()
             && let Some(delayed) = self.delay_if_held(id, at, level)
@@ -284,8 +284,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         added
     }
 
-    /// Ends the run of a ticket. Returns whether the key is ready again, and `None` if the run had
-    /// ended before.
+    /// Ends the run of a ticket. Returns whether the key is ready again, or `None` if the run had
+    /// already ended.
     /// `HOLDS` says whether keys may be held.
     // On boards a copy at each call costs flash.
     #[cfg_attr(feature = "alloc", inline(always))]
@@ -330,7 +330,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.lists.push_ready(id, level, now);
-            // Here and below, so that the compiler sees two branches and not three.
+            // Written here and below, so that the compiler sees two branches instead of three.
             self.note_change();
         }
         if HOLDS {
@@ -359,14 +359,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         Some(again)
     }
 
-    /// Takes a ready key out of the queue, with any delay it has.
+    /// Removes a ready key from the queue, with its delay if it has one.
     fn retire(&mut self, id: SlotId) {
         let _ = self.leave_ready(id);
         let _ = self.drop_delay(id);
         self.release_if_idle(id);
     }
 
-    /// Takes a key out of the ready list. Returns its level.
+    /// Removes a key from the ready list. Returns its level.
     fn leave_ready(&mut self, id: SlotId) -> u8 {
         if let Some(slot) = self.slots.slot_mut(id) {
             slot.phase = Phase::Idle;
@@ -378,7 +378,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         level
     }
 
-    /// Cancels the run of a key: it goes on, and makes no other.
+    /// Cancels the run of a key. The run continues, but causes no other run.
     fn cancel_run(&mut self, id: SlotId) {
         let Some(slot) = self.slots.slot_mut(id) else {
             return;
@@ -393,8 +393,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Notes that a key has left the ready list or lost its delay, or that its run has ended: calls
-    /// may wait for that.
+    /// Records, for calls that wait for it, that a key has left the ready list or lost its delay,
+    /// or that its run has ended.
     #[inline]
     fn note_change(&mut self) {
         self.watched.note_change();
@@ -412,7 +412,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Queue<K, P, L, S, M>
 {
-    /// Takes the first ready key. Foreign code runs first, because it may panic.
+    /// Takes the first ready key. Runs foreign code before it changes anything, because that may
+    /// panic.
     // On boards a copy at each call costs flash.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
@@ -455,7 +456,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     }
 }
 
-/// What the end of a run means for the failures of its key.
+/// The effect of the end of a run on the failures of its key.
 #[derive(Clone, Copy)]
 struct Ends {
     forgets: bool,
@@ -468,5 +469,5 @@ fn has_failed<L: RateLimiter>(record: &L::Record) -> bool {
     *record != L::Record::default()
 }
 
-/// The level of an add that names none.
+/// The level of an add without a priority.
 const LOWEST: u8 = 0;

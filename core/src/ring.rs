@@ -1,5 +1,5 @@
-//! Slot numbers in segments, which grow without a copy of their numbers: the ready keys as a queue,
-//! the vacant slots as a stack. Owns order and memory; never searches for a number.
+//! Slot numbers in segments, which grow without copying: the ready keys as a queue, the vacant
+//! slots as a stack. Owns order and memory; never searches for a number.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,20 +9,20 @@ use core::mem;
 const LEN: usize = 1024;
 
 /// Slot numbers, first in, first out.
-// In this order, what producers write is in another cache line than what workers write.
+// In this order, producers and workers write to different cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Ring {
     /// The last segment.
     tail: Vec<u32>,
-    /// Segments that are not in use.
+    /// Unused segments.
     spare: Vec<Vec<u32>>,
     /// The first segment.
     head: Vec<u32>,
-    /// How many numbers of `head` have left.
+    /// How many numbers of the first segment have left.
     left: usize,
-    /// How many numbers more the ring counts than its segments have. While this is not zero, the
-    /// ring shows no first number.
+    /// How many counted numbers are not in the segments. While this is not zero, the ring shows no
+    /// first number.
     hidden: usize,
     /// The segments between the first and the last. All of them are full.
     middle: VecDeque<Vec<u32>>,
@@ -111,25 +111,24 @@ impl Ring {
         self.pop_of_next()
     }
 
-    /// Takes the last number out, of a ring from which none is taken in front.
+    /// Removes the last number. Only for a ring that is used as a stack.
     #[inline]
     pub(crate) fn pop_back(&mut self) -> Option<u32> {
         match self.tail.pop() {
-            // Most often the stack is empty then: its owner keeps the last number itself.
+            // Usually the stack is empty here, because its owner keeps the last number itself.
             None if self.middle.is_empty() => None,
             None => self.pop_of_previous(),
             last => last,
         }
     }
 
-    /// How many numbers are counted that the segments do not have: not zero while
-    /// the numbers are hidden.
+    /// How many counted numbers are not in the segments. Not zero while the numbers are hidden.
     pub(crate) fn hidden(&self) -> usize {
         self.hidden
     }
 
-    /// Takes the first segment away, which hides all numbers, and counts so many more than the
-    /// other segments have. [`show`](Self::show) undoes that.
+    /// Removes the first segment, which hides all numbers. The ring still counts as many of them as
+    /// `counted` says. [`show`](Self::show) undoes that.
     pub(crate) fn hide(&mut self, counted: impl FnOnce(&HiddenFront) -> usize) -> HiddenFront {
         let front = HiddenFront {
             head: mem::take(&mut self.head),
@@ -164,8 +163,8 @@ impl Ring {
         self.middle.push_back(mem::replace(&mut self.tail, segment));
     }
 
-    /// Replaces a last segment whose numbers have all left. It is kept for the next one: a stack
-    /// that was large once frees what it no longer needs.
+    /// Replaces a last segment whose numbers have all left, and keeps it for reuse. A stack that
+    /// was once large frees the rest.
     #[inline(never)]
     fn pop_of_previous(&mut self) -> Option<u32> {
         let full = self.middle.pop_back()?;

@@ -1,5 +1,5 @@
-//! Vectors in segments of a fixed length, which grow without a copy of their items. Owns the memory
-//! of items that were set; never frees one before it is dropped.
+//! Vectors in segments of a fixed length, which grow without copying. Owns the memory of items that
+//! were set; never frees a segment before it is dropped.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,8 +7,8 @@ use core::array;
 
 use crate::array::{Array, ConstDefault};
 
-/// A vector in segments of `LEN` items. A segment is allocated when an item of it is first set, so
-/// that neither growth nor an item far behind the others costs more than one segment.
+/// A vector in segments of `LEN` items. A segment is allocated when one of its items is first set.
+/// So growth costs at most one segment, even for an item far behind the others.
 ///
 /// `LEN` is a power of two, for fast division.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
         segment.get(first % LEN..)?.first_chunk()
     }
 
-    /// The item at an index, whose segment is filled with `unset` if it is new.
+    /// The item at an index. A new segment is filled with `unset`.
     #[inline]
     pub(crate) fn slot(&mut self, index: usize, unset: T) -> Option<&mut T> {
         if self.get(index).is_some() {

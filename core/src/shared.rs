@@ -59,17 +59,17 @@ pub trait Host: Sized {
     type Key: Eq + Hash;
     /// The order of the keys: levels, aging, groups.
     type Priorities: Priorities;
-    /// How long a failed key waits.
+    /// The limiter, which delays failed keys.
     type Limiter: RateLimiter;
-    /// Where the keys are kept.
+    /// The storage of the keys.
     type Storage: Storage;
-    /// What the queue reports its figures to.
+    /// The metrics.
     type Metrics: Metrics;
-    /// The list of the calls that wait.
+    /// The list of waiting calls.
     type Waiters: WaitList;
-    /// Where the time comes from.
+    /// The source of time.
     type Clock: Clock;
-    /// What protects the state.
+    /// The lock of the state.
     type Lock: Lock<State = State<Self>>;
 }
 
@@ -105,14 +105,14 @@ pub trait Host: Sized {
 /// assert_eq!(lock.with(|state| *state), 2);
 /// ```
 pub trait Lock {
-    /// What the lock protects.
+    /// The state under the lock.
     type State;
 
     /// Runs `work` with exclusive access to the state.
     fn with<R>(&self, work: impl FnOnce(&mut Self::State) -> R) -> R;
 
-    /// Reports that a call has to wait and all `places` of the list are taken. Called while the
-    /// lock is not held. Does nothing by default: a runtime may log it.
+    /// Reports that a call cannot wait, because all `places` of the list are taken. Called outside
+    /// the lock. By default this does nothing. A runtime may log it.
     #[inline]
     fn no_place(&self, places: usize) {
         let _ = places;
@@ -334,8 +334,8 @@ impl<H: Host> Shared<H> {
     /// ```
     #[inline]
     pub fn timed<T>(&self, reads_clock: bool, work: impl FnOnce(&mut Access<'_, H>) -> T) -> T {
-        // The caller's copy of a key is dropped after the lock, and after the wake: a `Drop` that
-        // panics loses no wake.
+        // The caller's duplicate of a key is dropped after the lock and after the wake, so that a
+        // `Drop` that panics loses no wake.
         let (value, _spare) = self.timed_with(reads_clock, |session, _| {
             let value = work(session);
             (value, session.take_spare())
@@ -370,10 +370,9 @@ impl<H: Host> Shared<H> {
         self.wake(Wake::ALL);
     }
 
-    /// Runs one session under the lock, with the list of the calls that wait. Sends its wake
-    /// afterwards.
-    // With an allocator an operation is one function, and not this one. On boards a copy at each
-    // call may cost flash.
+    /// Runs one session under the lock, with the list of waiting calls. Sends its wake afterwards.
+    // With an allocator this is inlined, so that an operation is one function. On boards a copy at
+    // each call may cost flash.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
     pub(crate) fn timed_with<T>(
@@ -399,9 +398,9 @@ impl<H: Host> Shared<H> {
         value
     }
 
-    /// Takes the wakers under a lock of its own, so that operations that wake no call stay small.
-    /// A call that begins to wait in between is woken without need. One that ends in between has
-    /// looked at the queue itself, and has passed on what it left.
+    /// Takes the wakers under a second lock, so that operations that wake no call stay small. A
+    /// call that begins to wait in between is woken needlessly. A call that ends in between has
+    /// looked at the queue itself, and has passed its wake on.
     #[inline(never)]
     fn wake(&self, wake: Wake) {
         if wake == Wake::ONE {
@@ -414,7 +413,7 @@ impl<H: Host> Shared<H> {
     }
 }
 
-/// For runtimes: runs by their tickets, drains, and what is left.
+/// For runtimes: runs by their tickets, drains, and leftovers.
 impl<H: Host> Shared<H> {
     #[inline]
     pub(crate) fn end_and_take(&self, ticket: Ticket, action: Action) -> Option<Work<H::Key>>
@@ -501,7 +500,7 @@ impl<H: Host> Shared<H> {
     }
 }
 
-/// Writes a part of the methods of every queue.
+/// Writes some of the methods of every queue.
 macro_rules! face {
     ($($part:ident)+) => {$(
         queue_face! {
@@ -523,8 +522,8 @@ impl<H: Host> fmt::Debug for Shared<H> {
     }
 }
 
-/// Dropped only if a key, a limiter or metrics have panicked under the lock. The wake of the
-/// operation is lost then, so every waiter is woken.
+/// Dropped only if a key, a limiter or metrics have panicked under the lock. The operation's wake
+/// is then lost, so every waiter is woken.
 struct OnUnwind<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnUnwind<F> {

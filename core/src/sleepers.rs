@@ -1,31 +1,30 @@
 //! Which getters sleep, which of them owns the timer, and when a wake is needed: one decision for
 //! every runtime. Owns these counts; knows no waker and no key.
 //!
-//! There is no background task: a sleeping getter doubles as the timer. These rules are the whole
+//! There is no background task: a sleeping getter is also the timer. These rules are the whole
 //! protocol:
 //!
-//! - **One timer owner.** At most one sleeping getter has a time at which it wakes up by itself:
-//!   the earliest deadline. Once it looks again, for whatever reason, it owns the timer no longer.
+//! - **One timer owner.** At most one sleeping getter wakes up by itself, at the earliest deadline.
+//!   Once it looks again, for any reason, it no longer owns the timer.
 //! - **One wake in flight.** A wake is sent only if a getter sleeps and no other wake is in flight.
 //!   The next getter that looks again clears it.
 //! - **Wake needed.** While a getter sleeps, a ready key needs a wake, and so does a deadline that
 //!   no timer owner watches. A session checks this when it is closed, so a getter that leaves with
 //!   work, or is cancelled, passes the wake on without further rules.
 //!
-//! An earlier deadline needs no rule of its own: no timer owner watches it, because the present one
-//! watches a later time. The getter that is woken for it owns the timer from then on. The old owner
-//! notices that when its own time comes, and sleeps again.
+//! An earlier deadline needs no rule of its own. The present timer owner watches a later time, so
+//! nobody watches the new deadline, and a getter is woken for it. That getter then owns the timer.
+//! The old owner notices this at its own time, and sleeps again.
 
 use crate::Instant;
 
 /// One call that waits, such as `get`, from its first look at the queue to its last.
 ///
 /// A runtime makes one per call. It passes the getter to
-/// [`Session::poll_get`](crate::Session::poll_get)(crate::|session, getter|
-/// session.poll_get(getter)) each time it looks, and to [`Queue::leave`](crate::Session::leave) if
-/// the call ends while it has to wait. [`Wait`](crate::binding::Wait) does all of that. A getter
-/// that is dropped while it has to wait counts as asleep for ever, and a wake that is sent to it is
-/// lost.
+/// [`Session::poll_get`](crate::Session::poll_get) each time it looks, and to
+/// [`Session::leave`](crate::Session::leave) if the call ends while it has to wait.
+/// [`Wait`](crate::binding::Wait) does all of that. A getter that is dropped while it has to wait
+/// counts as asleep forever, and a wake that is sent to it is lost.
 ///
 /// # Examples
 ///
@@ -68,17 +67,17 @@ impl Getter {
         }
     }
 
-    /// Whether it may be dropped, because it does not sleep.
+    /// Whether it does not sleep, so that it may be dropped.
     pub(crate) fn is_awake(&self) -> bool {
         self.state == State::Awake
     }
 
-    /// Notes that the call waits for room from now on.
+    /// Records that the call now waits for room.
     pub(crate) fn want_room(&mut self) {
         self.state = State::WantsRoom;
     }
 
-    /// Notes that the call waits for room no longer. Returns whether it did.
+    /// Records that the call no longer waits for room. Returns whether it did.
     pub(crate) fn had_wanted_room(&mut self) -> bool {
         let did = self.state == State::WantsRoom;
         if did {
@@ -96,8 +95,8 @@ impl Getter {
 pub(crate) struct Sleepers {
     asleep: u32,
     wake_in_flight: bool,
-    /// One of the calls that wait for room has been woken, and has not looked yet. Only in a queue
-    /// with groups, where the room may not be for its key.
+    /// Whether a call that waits for room was woken and has not looked yet. Only used in queues
+    /// with groups, where the room may be for another key.
     room_wake_in_flight: bool,
     timer_owner: Option<TimerOwner>,
     /// Counts timer owners, so that a replaced one does not end the ownership of the next.
@@ -121,7 +120,7 @@ impl Sleepers {
         }
     }
 
-    /// Notes that a getter looks at the queue and so sleeps no longer. Returns whether it slept.
+    /// Records that a getter looks at the queue, and no longer sleeps. Returns whether it slept.
     #[inline]
     pub(crate) fn arrive(&mut self, getter: &mut Getter) -> bool {
         match core::mem::take(&mut getter.state) {
@@ -141,7 +140,7 @@ impl Sleepers {
         true
     }
 
-    /// Notes that a getter goes to sleep. Returns when it has to look again by itself.
+    /// Records that a getter goes to sleep. Returns when it has to look again by itself.
     pub(crate) fn sleep(
         &mut self,
         getter: &mut Getter,
@@ -170,7 +169,7 @@ impl Sleepers {
         self.asleep > 0 && !self.wake_in_flight
     }
 
-    /// Notes that a getter is woken.
+    /// Records that a getter is woken.
     #[inline]
     pub(crate) fn note_wake(&mut self) {
         self.wake_in_flight = true;
@@ -182,17 +181,17 @@ impl Sleepers {
         earliest.is_some_and(|due| !self.watches(due))
     }
 
-    /// Notes that every sleeping getter is woken.
+    /// Records that every sleeping getter is woken.
     pub(crate) fn all_woken(&mut self) {
         self.wake_in_flight = self.asleep > 0;
     }
 
-    /// Notes that one call has been woken for room.
+    /// Records that a call was woken for room.
     pub(crate) fn note_room_wake(&mut self) {
         self.room_wake_in_flight = true;
     }
 
-    /// Whether such a call has not looked yet. It does now.
+    /// Returns and clears whether a call was woken for room and has not looked yet.
     pub(crate) fn took_room_wake(&mut self) -> bool {
         core::mem::take(&mut self.room_wake_in_flight)
     }

@@ -1,7 +1,7 @@
-//! One slot per live key: where a key is stored, once, and how it is found.
+//! One slot per live key: a key is stored once, and found by one lookup.
 //!
-//! This file defines what the queue needs of its slots; [`fixed`] and `growable` implement it.
-//! No decisions are made here: only `queue.rs` changes a slot's phase.
+//! This file has the traits of slots, which [`fixed`] and `growable` implement. No decisions are
+//! made here. Only `queue.rs` changes a slot's phase.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -13,8 +13,7 @@ pub(crate) mod fixed;
 #[cfg(feature = "alloc")]
 pub(crate) mod growable;
 
-/// Records of keys without slots: what a limiter keeps as long as nothing bounds how many there
-/// are. Fixed storage, `()`, keeps none.
+/// A limiter's records of keys without slots, in unbounded number. Fixed storage has none, `()`.
 #[doc(hidden)]
 pub trait Records<K, R> {
     fn len(&self) -> usize;
@@ -24,7 +23,7 @@ pub trait Records<K, R> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
 
-    /// Changes the record of a key, which it gets if it is not the default one then.
+    /// Changes the record of a key, and stores it unless it is then the default one.
     fn change<T>(&mut self, key: &K, change: impl FnOnce(&mut R) -> T) -> T
     where
         K: Clone,
@@ -35,7 +34,7 @@ pub trait Records<K, R> {
         K: Borrow<B>,
         B: Eq + Hash + ?Sized;
 
-    /// Takes all of them out, in no particular order.
+    /// Removes and returns all records, in no particular order.
     fn take(&mut self) -> impl Iterator<Item = (K, R)>;
 }
 
@@ -76,9 +75,9 @@ impl<K, R> Records<K, R> for () {
 /// The slots of a queue and the index from key to slot.
 #[doc(hidden)]
 pub trait Slots<K, N> {
-    /// What the storage itself keeps in a slot.
+    /// The storage's own data in a slot.
     type Tag;
-    /// Where a key would be found, until another one is stored.
+    /// Where a key would be found. Valid until another key is stored.
     type Place: Copy;
 
     /// Makes room for `additional` more keys, if the storage grows.
@@ -114,16 +113,16 @@ pub trait Slots<K, N> {
     /// A vacant slot, usable without a capacity check.
     fn vacant_slot(&self) -> Option<SlotId>;
 
-    /// The slot that is filled next if there is none such, if one more key fits.
-    // Apart, so that the common case is one test.
+    /// The next slot if none is vacant. `None` if no key fits.
+    // A separate method, so that the common case is one test.
     #[inline]
     fn new_slot(&self) -> Option<SlotId> {
         None
     }
 
     /// Stores a key that [`locate`](Slots::locate) did not find, in the slot that
-    /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so that it cannot panic
-    /// half-way.
+    /// [`vacancy`](Slots::vacancy) has returned. Runs no code of the key, so it cannot panic
+    /// halfway.
     fn claim(&mut self, vacancy: SlotId, place: Self::Place, key: K, meta: N, phase: Phase);
 
     /// Empties a slot. The slot's number is used again.
@@ -136,7 +135,7 @@ pub trait Slots<K, N> {
     /// The number of keys stored.
     fn len(&self) -> usize;
 
-    /// How many keys fit, `None` if there is no limit.
+    /// How many keys fit. `None` if there is no limit.
     fn capacity(&self) -> Option<usize>;
 
     /// Whether more keys are stored than fit, because the limit was lowered.
@@ -149,13 +148,12 @@ pub trait Slots<K, N> {
     fn bound(&self) -> usize;
 }
 
-/// Where a key would be found in a storage.
 /// Where a key is, or would be.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Located<P> {
     Found(SlotId),
-    /// Not stored. Says where it would be, so that [`Slots::claim`] need not find out again.
+    /// Not stored. Has the place for it, so that [`Slots::claim`] need not search again.
     Absent(P),
 }
 
@@ -173,7 +171,7 @@ impl<P> Located<P> {
 /// Where a key is, or would be, and its slot.
 pub(crate) type Sighted<'s, P, K, N, T> = (Located<P>, Option<&'s Slot<K, N, T>>);
 
-/// A key and all that the queue knows about it, except its place in the lists and in the heap.
+/// A key and its state, except its place in the lists and in the heap.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Slot<K, N, T> {
@@ -186,7 +184,7 @@ pub struct Slot<K, N, T> {
         expect(dead_code, reason = "read by `Growable`")
     )]
     pub(crate) tag: T,
-    /// The number of the run that was handed out last. A ticket with another number is stale.
+    /// The number of the key's last run. A ticket with another number is stale.
     pub(crate) run: u32,
     pub(crate) phase: Phase,
 }
@@ -214,7 +212,7 @@ impl<K, N, T> Slot<K, N, T> {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Neither ready nor active: the slot is live for a delay or for a failure record.
+    /// Neither ready nor active. The slot is live for a delay or a failure record.
     Idle,
     /// In the ready list.
     Ready,
@@ -238,11 +236,11 @@ impl Phase {
     /// Whether the key will be handed out without another add or deadline.
     #[inline]
     pub(crate) const fn is_queued(self) -> bool {
-        // The odd ones.
+        // These phases have odd numbers.
         self as u8 % 2 == 1
     }
 
-    /// The phase of an active key that is added.
+    /// The phase of an active key after an add.
     #[inline]
     pub(crate) const fn made_dirty(self) -> Self {
         if self.is_cancelled() {

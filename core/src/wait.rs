@@ -1,13 +1,13 @@
-//! Waiting, for a key or for anything else: one look for every runtime, and one loop for tasks.
+//! Waiting for a key or a state: one look for every runtime, and one loop for tasks.
 //!
-//! The lock of a [`WorkQueue`] protects the state machine **and** the list of the calls that wait
-//! for it. If a call finds nothing, it counts as asleep and its waker enters the list, all under
-//! one lock. So an operation that finds a sleeper also finds its waker. Wakers are taken out of the
-//! list under the lock. They are cloned, called and dropped while it is not held, because a waker
-//! is foreign code, which may run or drop a task immediately.
+//! The lock of a [`WorkQueue`] protects the state machine **and** the list of waiting calls. If a
+//! call finds nothing, it is counted as asleep and its waker enters the list, under one lock. So an
+//! operation that finds a sleeper also finds its waker. Wakers are taken out of the list under the
+//! lock. They are cloned, called and dropped outside it, because a waker is foreign code, which may
+//! run or drop a task immediately.
 //!
-//! A runtime adds only what depends on it. For threads it writes the loop: [`Wait::look`], then
-//! park. For tasks it has a [`Timer`], with which [`Wait::poll`] sets an alarm and returns.
+//! A runtime adds only its own part. For threads that is the loop: [`Wait::look`], then park. For
+//! tasks it is a [`Timer`], with which [`Wait::poll`] sets an alarm and returns.
 
 use core::convert::identity;
 use core::fmt;
@@ -229,7 +229,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
         } = self;
         let mut own = H::Waiters::CLONES_FIRST.then(|| waker.clone());
         loop {
-            // Dropped once the queue is unlocked, as every waker.
+            // Dropped after the lock, like every waker.
             let mut stale = None;
             let ends_need_time = ends.as_ref().is_some_and(|(_, action)| action.needs_time());
             let reads_clock = ends_need_time || deadline.is_some();
@@ -298,7 +298,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
                 Some((true, Some(mem::replace(present, own))))
             });
             match renewed {
-                // What was replaced is dropped here, after the lock.
+                // The replaced waker is dropped here, after the lock.
                 Some((is_registered, _stale)) => return is_registered,
                 None => own = Some(waker.clone()),
             }
@@ -340,7 +340,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     where
         H::Clock: Timer,
     {
-        // Polled for another reason: nothing has changed in the queue.
+        // Polled for another reason, without a change in the queue.
         if self.renew(context.waker()) && fire(alarm.as_mut(), context).is_pending() {
             return Poll::Pending;
         }
@@ -352,7 +352,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
                     return Poll::Ready(result);
                 }
             };
-            // Only the clock decides whether a deadline has passed: the alarm may fire early.
+            // Only the clock decides whether a deadline has passed, because the alarm may fire
+            // early.
             let until = until.filter(|due| !due.is_never());
             self.queue.clock().set_alarm(alarm.as_mut(), until);
             if fire(alarm.as_mut(), context).is_pending() {

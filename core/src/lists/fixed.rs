@@ -1,5 +1,5 @@
-//! Both lists of a fixed queue with one level, in one array of links. Owns no order but that of
-//! arrival.
+//! Both lists of a fixed queue with one level, in one array of links. Owns the order of arrival,
+//! and no other.
 
 use crate::Instant;
 use crate::array::ConstDefault;

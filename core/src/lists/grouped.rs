@@ -1,15 +1,13 @@
-//! The ready keys of groups: each level serves its groups in turn. Owns which group a key is in,
-//! and whose key is next; never looks at a key or its deadline.
+//! The ready keys of groups. Each level serves its groups in turn. Owns the groups of keys, and the
+//! order of groups; never looks at a key or its deadline.
 //!
-//! Round robin: each group that has ready keys, and may start a run, is in the turn of each level
-//! at which it has them. The first of the highest level gives its first key, and goes to the end
-//! once it has given as many as its weight. So a key that is first in its group waits for one turn
-//! of the others, however long their backlogs are (J. Nagle, "On packet switches with infinite
-//! storage", 1985).
+//! Round robin: a group that may start a run is in the turn of each level at which it has ready
+//! keys. The first group of the highest level gives its first key, and goes to the end once it has
+//! given as many keys as its weight. So the first key of a group waits for one turn of the others,
+//! however long their backlogs are (J. Nagle, "On packet switches with infinite storage", 1985).
 //!
-//! A group that may not start a run, because of its limits, is *blocked*: it leaves every turn, and
-//! nothing looks at it until one of its runs ends, its rate allows the next run, or its limits
-//! change.
+//! A group is *blocked* if its limits do not allow a run. It leaves every turn, and is not checked
+//! again until one of its runs ends, its rate allows the next run, or its limits change.
 
 use core::fmt;
 use core::hash::Hash;
@@ -32,16 +30,16 @@ pub(crate) use limits::Rate;
 use limits::Share;
 pub use limits::{GroupLimits, GroupState};
 
-/// What the lists of groups are stored in.
+/// The storage of the lists of groups.
 #[doc(hidden)]
 pub trait Backing {
     /// The name of a group.
     type Name: Eq + Hash;
-    /// What numbers the slots of keys.
+    /// The type of slot numbers of keys.
     type Index: Index;
-    /// What numbers the slots of groups.
+    /// The type of slot numbers of groups.
     type GroupIndex: Index;
-    /// The place of each slot that a key has.
+    /// The place of each key's slot.
     type Links: Array<Item = GroupLink<Self::Index, Self::GroupIndex>>;
     type Groups: Slots<Self::Name, Group<Self>>;
     type Rates: Array<Item = Rate>;
@@ -50,11 +48,11 @@ pub trait Backing {
     type PerLevel<T: ConstDefault>: Array<Item = T>;
 
     const LEVELS: usize;
-    /// Whether there is room for a number of groups only.
+    /// Whether the number of groups is limited.
     const FEW_GROUPS: bool;
 }
 
-/// The groups of a queue that has none. They are never made.
+/// The groups of a queue without groups, which are never made.
 impl Backing for () {
     type Name = ();
     type Index = u8;
@@ -69,7 +67,7 @@ impl Backing for () {
     const FEW_GROUPS: bool = true;
 }
 
-/// A slot in its group: beside each other, because they are used together.
+/// A slot in its group. These values are adjacent, because they are used together.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct GroupLink<I, G> {
@@ -107,27 +105,27 @@ type Seat<B> = Located<Place<B>>;
 pub struct GroupedLists<B: Backing> {
     links: B::Links,
     groups: B::Groups,
-    /// What groups with a rate keep, apart from the groups, because most have none.
+    /// The data of groups with a rate. Stored apart, because most groups have no rate.
     rates: B::Rates,
     levels: B::PerLevel<Level>,
     /// A bit for each level with a group in its turn.
     occupied: u32,
-    /// The groups that have ready keys and may not start a run, longest first.
+    /// The blocked groups with ready keys, longest blocked first.
     blocked: List<u32>,
-    /// Groups that have neither keys nor limits of their own, but a bucket that may not be full, in
-    /// the order in which their last keys left.
+    /// Leaving groups: they have neither keys nor limits of their own, but a bucket that may not be
+    /// full. In the order in which their last keys left.
     leaving: List<u32>,
     /// When the rates of groups allow their next runs.
     resting: Delays<B::Nodes>,
-    /// The limits of groups that have none of their own.
+    /// The common limits, of groups without limits of their own.
     limits: GroupLimits,
     /// How many groups have a rate of their own.
     rated: usize,
-    /// Counts changes of these.
+    /// Counts changes of the common limits.
     generation: u32,
-    /// How many groups have not seen the last of them.
+    /// How many groups have not seen the last change.
     outdated: usize,
-    /// How many blocked groups have still to be looked at, because limits have changed.
+    /// How many blocked groups still have to be checked, because limits have changed.
     review: usize,
     closed: bool,
     ready_len: usize,
@@ -137,8 +135,8 @@ pub struct GroupedLists<B: Backing> {
 /// A priority level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
-    /// The group that gives the next key. The groups in a turn are in a circular list: the last
-    /// links to the first, so that moving on by one moves a group to the end.
+    /// The group that gives the next key. The groups in a turn are in a circular list, so moving on
+    /// by one sends a group to the end.
     next: u32,
     /// How many keys are ready, and how many dirty. Not counted with a single level.
     ready: usize,
@@ -159,25 +157,25 @@ pub struct Group<B: Backing + ?Sized> {
     /// Its ready keys, by level.
     lanes: B::PerLevel<Lane<B::Index>>,
     ready: u32,
-    /// How many keys it has, with those that are kept for their failures.
+    /// How many keys it has, including keys that are kept only for their failures.
     total: u32,
-    /// How many of them are live for their failures alone.
+    /// How many of its keys are kept only for their failures.
     records: u32,
     active: u32,
     /// The limits that were set for it by name.
     own: Option<Share>,
-    /// The change of the common limits that it has seen.
+    /// The last change of the common limits that it has seen.
     generation: u32,
     /// Has a rate.
     has_rate: bool,
     /// The rate is the group's own.
     owns_rate: bool,
-    /// Its rate does not allow the next run now. It has a deadline while it has ready keys.
+    /// Its rate does not allow a run now. It has a deadline while it has ready keys.
     is_resting: bool,
     paused: bool,
     /// It may not start a run.
     is_blocked: bool,
-    /// Its place among the blocked groups, if it has ready keys, or among those that leave.
+    /// Its place among the blocked groups if it has ready keys, or among the leaving groups.
     link: Link<u32>,
 }
 
@@ -236,8 +234,8 @@ impl<B: Backing> GroupedLists<B> {
         group_in::<B>(&mut self.groups, id)
     }
 
-    /// How many keys of the group of a key are live for their failures alone. Counted only where a
-    /// group may have to make way.
+    /// How many keys of a key's group are kept only for their failures. Counted only if the number
+    /// of groups is limited.
     fn records_of_group(&mut self, id: SlotId) -> Option<&mut u32> {
         if !B::FEW_GROUPS {
             return None;
@@ -269,7 +267,7 @@ impl<B: Backing> GroupedLists<B> {
         self.levels.get_mut(level)
     }
 
-    /// Takes a key out of its lane. No effect if it is not in it.
+    /// Removes a key from its lane. No effect if it is not there.
     fn take_out(&mut self, id: SlotId, level: usize) {
         let group = self.group_of(id);
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
@@ -321,8 +319,8 @@ impl<B: Backing> Lists for GroupedLists<B> {
         Some(self)
     }
 
-    // Always inlined, because every new key of a busy queue comes by. What else looks for a seat is
-    // outlined itself.
+    // Always inlined, because it runs for every new key of a busy queue. Other callers are
+    // outlined.
     #[inline(always)]
     fn seat(&mut self, name: &B::Name, now: Instant) -> Option<Seat<B>> {
         let seat = self.groups.locate(name);

@@ -1,5 +1,5 @@
 //! Both lists of a growable queue with one level: a ring for the ready keys, links for the failure
-//! records. Owns the choice between the ring and the list before it; never searches the ring.
+//! records. Owns the choice between the ring and the list in front of it; never searches the ring.
 
 use alloc::boxed::Box;
 
@@ -13,7 +13,8 @@ mod removals;
 
 use removals::Removals;
 
-/// Ready keys in a ring, and failure records in a list whose links exist only once there is one.
+/// Ready keys in a ring, and failure records in a list. Its links are allocated with the first
+/// record.
 #[doc(hidden)]
 #[derive(Debug)]
 #[repr(C)]
@@ -21,11 +22,11 @@ pub struct GrowableLists {
     ready: Ring,
     links: GrowableLinks,
     records: List<u32>,
-    /// Exists once a key was taken out of the middle of the ring.
+    /// Allocated once a key is removed from the middle of the ring.
     removals: Option<Box<Removals>>,
 }
 
-/// A link for each slot up to the largest that was ever linked.
+/// A link for each slot up to the largest number that was ever linked.
 pub(crate) type GrowableLinks = Segments<Link<u32>, 512>;
 
 impl GrowableLists {

@@ -8,8 +8,8 @@ use crate::lists::{Link, List, Lists};
 
 /// `P` lists of ready keys and the list of failure records, threaded through one array of links.
 ///
-/// The ready keys of growable queues are linked here too, and not in a ring, because a key that is
-/// raised leaves its list from the middle.
+/// The ready keys of growable queues are linked here too, instead of in a ring, because a raised
+/// key leaves its list from the middle.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct LeveledLists<X, I, const P: usize> {

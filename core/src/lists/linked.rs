@@ -1,11 +1,12 @@
-//! One doubly linked list of slots, over links that it may share with other lists. Owns how links
-//! are joined and parted; what a list means is up to its owner.
+//! One doubly linked list of slots, over links that it may share with other lists. Owns the joining
+//! of links; the owner of a list owns its meaning.
 
 use crate::array::{Array, ConstDefault};
 use crate::id::{Index, SlotId};
 
-/// The neighbours of a slot in its list. A slot in no list has no `previous`; its `next` is stale.
-/// The `previous` of the first is stale, so that taking out the first leaves the second alone.
+/// The neighbours of a slot in its list. A slot in no list has no `previous`, and its `next` is
+/// stale. The `previous` of the first slot is stale, so that removing the first does not write to
+/// the second.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Link<I> {
@@ -32,7 +33,7 @@ impl<I: Index> ConstDefault for Link<I> {
     const DEFAULT: Self = Self::UNLINKED;
 }
 
-/// What holds the link of a slot.
+/// A value that contains the link of a slot.
 #[doc(hidden)]
 pub trait Linked<I> {
     fn link(&self) -> Link<I>;
@@ -142,7 +143,7 @@ impl<I: Index> List<I> {
         Some(id)
     }
 
-    /// Takes a slot out of any place. The slot must be in this list or in none.
+    /// Removes a slot from any place. The slot must be in this list or in none.
     pub(crate) fn remove(&mut self, links: &mut impl Links<I>, id: SlotId) {
         let Link { next, previous } = links.link(id);
         match previous.get() {
@@ -158,7 +159,7 @@ impl<I: Index> List<I> {
         self.len -= 1;
     }
 
-    /// Whether a slot is in this list. It must not be in another one.
+    /// Whether a slot is in this list. It must not be in another list.
     #[cfg(feature = "alloc")]
     pub(crate) fn contains(&self, links: &impl Links<I>, id: SlotId) -> bool {
         links.link(id).previous != I::NONE || self.head == I::new(id)

@@ -1,6 +1,6 @@
-//! Adding keys: now, later, by the limiter, by rules for the deadline they have, in place of
-//! others, or as another queue left them. Owns what becomes of an add; never hands out a key or
-//! ends a run.
+//! Adding keys: now, later, with the limiter's delay, with rules for a pending deadline, in place
+//! of other keys, or as another queue left them. Owns the result of an add; never hands out a key
+//! or ends a run.
 
 use crate::binding::Governs;
 use crate::delay::DelayChange;
@@ -250,7 +250,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         B: Eq + Hash + ?Sized,
     {
         let Self { queue, now, .. } = self;
-        // A suspension that has ended leaves the key with its hold, which this ends afterwards.
+        // After its suspension a key may still be held. This ends the hold.
         let located = if queue.suspends() {
             queue.locate(key, *now)
         } else {
@@ -281,9 +281,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// runs after this add in any case, and stays as it is. With a `quiet` of zero the key is added
     /// now. With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
     ///
-    /// A debounced add asks for the lowest priority level, and a deadline keeps the highest level that
-    /// an add has given it. To give a series a higher one, call [`add_with`](Self::add_with) after
-    /// this, with [`Merge::Keep`] and the level: it raises the deadline, and leaves it where it is.
+    /// A debounced add asks for the lowest priority level, and a deadline keeps the highest level
+    /// that an add has given it. To give a series a higher one, call [`add_with`](Self::add_with)
+    /// after this, with [`Merge::Keep`] and the level: it raises the deadline, and leaves it where
+    /// it is.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.
     ///
@@ -442,7 +443,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         Ok(Scheduled { delay, added })
     }
 
-    /// client-go's `AddAfter`, for a key that has its slot, at a priority level.
+    /// client-go's `AddAfter` for a key with a slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
         let due = self.due_of_add(id, due);
@@ -453,7 +454,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Whether a deadline in the future changes nothing, because its key waits for an earlier one.
-    /// A short cut for a key that fails again: `false` proves nothing.
+    /// A fast path for a key that fails again: `false` proves nothing.
     // On a board it would cost more flash than the instructions are worth.
     #[inline(always)]
     fn waits_already(&self, id: SlotId, due: Instant, now: Instant) -> bool {
@@ -472,7 +473,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         match self.delays.schedule(id, due) {
             DelayChange::New => {
-                // A ready slot is in the other list, which may share the links.
+                // A ready slot is in the ready list, which may share the links.
                 if self.lists.records_len() > 0 && self.is_idle_slot(id) {
                     self.lists.discard_record(id);
                 }
@@ -531,7 +532,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// The level at which a key that has failed runs again: that of its run.
+    /// The level at which a failed key runs again: the level of its run.
     pub(super) fn retry_level(&self, id: SlotId) -> u8 {
         if P::LEVELS > 1 && self.is_active(id) {
             self.levels(id).running
@@ -540,7 +541,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Adds a key that has its slot, and whose own deadline has not passed, now or at `due`.
+    /// Adds a key now or at `due`. The key has a slot, and its own deadline has not passed.
     pub(super) fn merge(
         &mut self,
         id: SlotId,
@@ -553,7 +554,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let later = asked.is_after(now).then_some(asked);
         let pending = match rule {
             Merge::Earliest => None,
-            // There is one place, at the earlier of two times: now, if the key is queued.
+            // A key is queued once, at the earlier of the two times. If it is ready, that is now.
             Merge::Once => {
                 return match later.filter(|_| !self.runs_anyway(id)) {
                     Some(later) => self.delay_for(id, due, later, level),
@@ -597,7 +598,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Delays a key until `later`: until `due`, or until a hold is over.
+    /// Delays a key until `later`, which is `due` or the end of a hold.
     fn delay_for(&mut self, id: SlotId, due: Option<Instant>, later: Instant, level: u8) -> Added {
         if due.is_some() {
             self.metrics.retry();
@@ -605,7 +606,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.delay_until(id, later, level)
     }
 
-    /// Adds a key now, with the level of a deadline that it no longer waits for.
+    /// Adds a key now, at the level of the deadline for which it waited.
     fn add_instead(&mut self, id: SlotId, due: Option<Instant>, now: Instant, level: u8) -> Added {
         if due.is_some() {
             self.metrics.retry();
@@ -656,14 +657,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     fn begin_series(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
         let added = self.schedule(id, due, now, LOWEST);
-        // If the deadline is not the series', the series may not move it.
+        // A series may only move its own deadline.
         let is_own = due.is_after(now) && matches!(added, Added::Delayed | Added::Sooner);
         self.set_series(id, if is_own { now } else { Instant::NEVER });
         added
     }
 }
 
-/// What became of the key, and the key that made way for it.
+/// The result for the key, and the key that was evicted for it.
 type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
@@ -707,7 +708,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             Err(Rejected::Full(key)) => key,
             other => return other.map(|scheduled| (scheduled, None)),
         };
-        // A key that made way would make room neither for a group nor in a queue that has more
+        // Evicting a key would not help if there is no room for a group, or if the queue has more
         // keys than fit.
         let queue = &mut *self.queue;
         let seat = queue.lists.seat(&queue.naming.group_of(&key), self.now);
@@ -727,7 +728,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Queue<K, P, L, S, M>
 {
-    /// Takes out the newest ready key of the lowest level, if that is below another.
+    /// Removes the newest ready key of the lowest level, if that level is below the given one.
     fn displace_below(&mut self, level: u8) -> Option<Leftover<K>> {
         let id = self.lists.newest_below(level)?;
         self.take_out_ready(id)

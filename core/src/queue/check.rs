@@ -1,4 +1,5 @@
-//! The numbered invariants, all in one check, for tests. Owns what is valid; changes nothing.
+//! All numbered invariants in one check, for tests. Owns the definition of a valid queue; changes
+//! nothing.
 
 use crate::policy::Suspension;
 use crate::store::Slot;
@@ -123,7 +124,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         assert_eq!(marks, expected, "Q2: each ready slot is listed once");
     }
 
-    /// The depth of each level, as it is reported to the metrics.
+    /// The depth of each level, as reported to the metrics.
     fn assert_depths(&self) {
         for level in 0..P::LEVELS {
             let queued = self
@@ -195,7 +196,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 }
 
-/// A number that looks random, so that sums over different slots differ. Source: splitmix64.
+/// A pseudorandom number, so that sums over different slots differ. Source: splitmix64.
 fn mark(id: SlotId) -> u64 {
     let mut bits = (id.index() as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -206,7 +206,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         if !queue.closed {
             return None;
         }
-        // The time of groups goes on, but no getter can be woken here for one that may start a run.
+        // Groups may still get tokens, but from here no getter can be woken for that.
         while queue.make_due_ready(SlotId::NONE, queue.delays.stopped_at()) {}
         let id = queue.delays.first()?;
         let mut leftover = queue.leftover(id, queue.level_when_due(id))?;
@@ -252,7 +252,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             return None;
         }
         let now = queue.delays.stopped_at();
-        // The key is taken with its own deadline, so others have to make up for it (Q6).
+        // The key leaves with its own deadline, so another key may have to become ready (Q6).
         let _ = queue.make_due_ready(SlotId::NONE, now);
         let id = queue.first_now_ready(now, S::Lists::<P>::first_held)?;
         queue.take_out_ready(id)
@@ -262,11 +262,11 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Queue<K, P, L, S, M>
 {
-    /// Takes a ready key out of the queue.
+    /// Removes a ready key from the queue.
     pub(super) fn take_out_ready(&mut self, id: SlotId) -> Option<Leftover<K>> {
         let mut level = self.levels(id).queued;
         if self.delays.has(id) {
-            // The delay goes with the key.
+            // The key leaves with its delay.
             level = level.max(self.levels(id).delayed);
         }
         let leftover = self.leftover(id, level)?;

@@ -143,16 +143,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// another order than that of their deadlines:
     ///
     /// - A key that you add meanwhile runs before the backlog.
-    /// - An operation that names a due key makes that key ready, before earlier keys of the backlog.
+    /// - An operation that names a due key makes that key ready, before earlier keys of the
+    ///   backlog.
     /// - A due key of a higher [level](crate::priority::Levels) is not ready while it is in the
     ///   backlog. Ready keys of lower levels run before it.
     ///
-    /// Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the backlog.
-    /// Each operation looks at this many of them, too.
+    /// Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
+    /// backlog. Each operation looks at this many of them, too.
     ///
-    /// An operation that works on several keys, such as `take_ready` or `retain`, may make this many
-    /// ready for each of them. While no key is ready or active, an operation also skips each key
-    /// whose [suspension](crate::Session::suspend) has ended but which a hold delays.
+    /// An operation that works on several keys, such as `take_ready` or `retain`, may make this
+    /// many ready for each of them. While no key is ready or active, an operation also skips each
+    /// key whose [suspension](crate::Session::suspend) has ended but which a hold delays.
     ///
     /// # Examples
     ///
@@ -243,7 +244,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> From<Queue<K, P, L
     for Queue<K, P, L, S, Reporter>
 {
     fn from(queue: Queue<K, P, L, S>) -> Self {
-        // Neither keeps times in the slots.
+        // Both types keep no times in the slots.
         Self {
             slots: queue.slots,
             lists: queue.lists,
@@ -480,7 +481,7 @@ mod growable {
         /// ```
         pub fn limit_keys(&mut self, keys: usize) {
             let queue = &mut *self.queue;
-            // Before, because a key's `Drop` may panic: the limit is the old one then.
+            // Keys are dropped first, because a `Drop` may panic. Then the old limit stays.
             while queue.slots.len() > keys && queue.drop_oldest_record().is_some() {}
             queue.slots.limit(keys);
             queue.note_change();

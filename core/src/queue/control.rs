@@ -1,5 +1,5 @@
-//! Taking work back, and pausing all keys or a group's. Owns what a cancel undoes; never adds a key
-//! or ends a run.
+//! Cancelling work, and pausing all keys or the keys of a group. Owns the effects of a cancel;
+//! never adds a key or ends a run.
 
 use crate::group::Grouped;
 use crate::levels::Naming as _;
@@ -91,8 +91,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         Some(due)
     }
 
-    /// Hands out no more keys until [`unpause`](Self::unpause): getters wait, even if keys are ready.
-    /// O(1).
+    /// Hands out no more keys until [`unpause`](Self::unpause): getters wait, even if keys are
+    /// ready. O(1).
     ///
     /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and present
     /// runs end as usual. A deadline needs no timer meanwhile. Shutdown ends a pause, because a
@@ -176,7 +176,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         slot.is_some_and(|slot| slot.is_run_by(ticket) && slot.phase.is_cancelled())
     }
 
-    /// Takes back the work of a key that has a slot. The key's `Drop` may run here, last.
+    /// Cancels the work of a key with a slot. The key's `Drop` may run here, last.
     pub(super) fn cancel_slot(&mut self, id: SlotId) {
         self.cancel_suspension(id);
         let slot = self.slots.slot(id);
@@ -232,8 +232,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.lists.groups()?.state(name)
     }
 
-    /// Returns the name of the group of a key, also if the queue does not have the key. Costs as the
-    /// function that computes it.
+    /// Returns the name of the group of a key, also if the queue does not have the key. Costs as
+    /// the function that computes it.
     ///
     /// # Examples
     ///
@@ -319,7 +319,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 }
 
-/// What concerns groups is for queues with [`Groups`](crate::priority::Groups).
+/// Methods for queues with [`Groups`](crate::priority::Groups).
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {

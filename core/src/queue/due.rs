@@ -1,4 +1,4 @@
-//! Deadlines that have passed, and whose turn it is. Owns the only place where time makes a key
+//! Passed deadlines, and the choice of the next key. Owns the only place where time makes keys
 //! ready, and how many at once; never sets a deadline.
 
 use crate::levels::Ages;
@@ -6,15 +6,17 @@ use crate::levels::Ages;
 use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// Moves due keys to the ready list, in the order of their deadlines, and at most as many as
-    /// the storage allows for one operation. Returns whether it moved as many: then there may be
-    /// more, the backlog. Groups whose rates allow a run again return in the same order, and as
-    /// many of them: they do not wait behind the backlog of keys. Suspensions that have ended may
-    /// let a few more keys come, as [`must_go_on`](Self::must_go_on) says.
+    /// Moves due keys to the ready list, in the order of their deadlines. One operation moves at
+    /// most as many keys as the storage allows. Returns whether it moved so many: then there may be
+    /// more, the backlog.
     ///
-    /// Every operation whose result could depend on it begins with this. `own` is the slot that the
-    /// operation concerns, or [`SlotId::NONE`]. If it is due it is always moved, as the last of
-    /// them at the latest, so that nothing an operation does or returns depends on the backlog.
+    /// Groups whose rates allow a run again are unblocked in the same order, at most as many, and
+    /// do not wait behind the backlog of keys. After suspensions that have ended, a few more keys
+    /// may be moved, as [`must_go_on`](Self::must_go_on) says.
+    ///
+    /// Every operation whose result could depend on due keys calls this first. `own` is the slot of
+    /// the operation's key, or [`SlotId::NONE`]. If it is due, it is always moved, as the last one
+    /// at the latest. So the effects and results of an operation do not depend on the backlog.
     // Inlines only the check, to keep code small.
     #[inline(always)]
     pub(crate) fn make_due_ready(&mut self, own: SlotId, now: Instant) -> bool {
@@ -33,7 +35,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         may_be_due && self.release_at_most(own, now, clock)
     }
 
-    /// The time by which deadlines pass: shutdown has stopped it, wherever the clock goes.
+    /// The time that decides whether a deadline has passed. Shutdown stops it.
     #[inline(always)]
     pub(super) fn time_at(&self, now: Instant) -> Instant {
         if self.closed { Instant::NEVER } else { now }
@@ -64,15 +66,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         true
     }
 
-    /// Whether more deadlines have to come because of suspensions that have ended. A key that was
-    /// suspended may have another deadline that has passed. And if holds delay such keys, so that
-    /// none is ready, a drain must not end before the backlog (Q6).
+    /// Whether more deadlines have to end because of suspensions that have ended. A suspended key
+    /// may have its own passed deadline as well. And if holds delay such keys, so that none is
+    /// ready, a drain must not end before the backlog (Q6).
     fn must_go_on(&self, own: SlotId, now: Instant) -> bool {
         self.delays.has_passed(own, now) || (self.has_no_work() && self.delays.is_due(now))
     }
 
-    /// Whether the next deadline is that of a group, while so many more keys may become ready.
-    /// Shutdown does not stop the time of groups.
+    /// Whether the next deadline is a group's, if so many more keys may become ready. Shutdown does
+    /// not stop the time of groups.
     #[inline(always)]
     fn is_group_first(&self, keys: u8, now: Instant, clock: Instant) -> bool {
         let is_key_first = || {
@@ -96,7 +98,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         located
     }
 
-    /// What a passed deadline does: an add at its time, or the end of a suspension.
+    /// Applies a passed deadline: an add at its time, or the end of a suspension.
     pub(super) fn come_due(&mut self, id: SlotId, due: Instant) {
         if self.is_suspended(id) {
             return self.end_suspension(id, due, true);
@@ -105,14 +107,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let pauses = self.pauses(id);
         let _ = self.mark(id, due, level);
         if pauses > 0 {
-            // It has ended by itself.
+            // The suspension has timed out.
             self.set_pauses(id, pauses);
         }
         self.metrics.delayed(self.delays.len());
     }
 
-    /// The first ready key. No deadline of it has passed. Goes on with the backlog until a key is
-    /// ready: then once for each active key whose own deadline has passed.
+    /// The first ready key, none of whose deadlines has passed. Continues with the backlog until a
+    /// key is ready, and once more for each active key whose own deadline has passed.
     // On boards a copy at each call costs flash.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
@@ -123,26 +125,26 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if P::Age::after(self.age_limit).is_none() {
             return first;
         }
-        // A deadline may have raised a key that has aged, so that it is first.
+        // A deadline may have raised an aged key, which is then first.
         self.first_aged_now_ready(now)
             .or_else(|| self.lists.first_ready())
     }
 
-    /// The key that is first because of its age. No deadline of it has passed. `None` if two keys
-    /// in a row had such a deadline: the first at the highest level is handed out then, so that a
-    /// get is bounded.
+    /// The key that is first because of its age, none of whose deadlines has passed. `None` if two
+    /// keys in a row had a passed deadline. Then the first key of the highest level is handed out,
+    /// so that a get is bounded.
     fn first_aged_now_ready(&mut self, now: Instant) -> Option<SlotId> {
         let aged = self.first_aged(now)?;
         if !self.make_own_ready(aged, now) {
             return Some(aged);
         }
-        // The deadline may have raised the key, which stands behind others then.
+        // The deadline may have raised the key, which is then behind others.
         let now_first = self.first_aged(now)?;
         let has_passed = self.delays.has_passed(now_first, self.time_at(now));
         (!has_passed).then_some(now_first)
     }
 
-    /// Makes a key ready whose deadline has passed. Returns whether it has.
+    /// Makes a key ready if its deadline has passed. Returns whether it has.
     fn make_own_ready(&mut self, own: SlotId, now: Instant) -> bool {
         let now = self.time_at(now);
         if !self.delays.has_passed(own, now) {
@@ -154,9 +156,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         true
     }
 
-    /// [`first_ready`](Self::first_ready), with the lists' own idea of the first key. Its deadline
-    /// has not passed: either the key was first before, or its deadline has just made it ready or
-    /// raised it, or its group has just got a token.
+    /// [`first_ready`](Self::first_ready) without aging. The deadline of the returned key has not
+    /// passed: it was first before, or its deadline has just made it ready or raised it, or its
+    /// group has just got a token.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
     pub(super) fn first_now_ready(
@@ -171,7 +173,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// As [`first_now_ready`](Self::first_now_ready), in a queue that has deadlines.
-    // Out of line, because most gets have none to look at.
+    // Out of line, because most gets have no deadline to check.
     #[cfg_attr(feature = "alloc", inline(never))]
     #[cfg_attr(not(feature = "alloc"), inline(always))]
     fn first_after_deadlines(
@@ -195,8 +197,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Of the keys that are next at their levels and have waited for too long, the one that has
-    /// waited longest; of two, the one of the higher level.
+    /// Of the first keys of all levels, the one that has waited longest, if it has waited too long.
+    /// Of two equal ones, the key of the higher level.
     #[inline]
     pub(super) fn first_aged(&self, now: Instant) -> Option<SlotId> {
         let after = P::Age::after(self.age_limit)?;

@@ -1,10 +1,10 @@
-//! What a key may not do yet, though it is ready or due: how the state machine asks its policy. All
-//! of it is dead code in a queue that can have none.
+//! The policy: conditions for which a ready or due key still waits. All of this is dead code in a
+//! queue that can have no policy.
 //!
-//! A hold is kept by deadlines that are not before its end (Q8), so that taking a key, and a
-//! deadline that has passed, need no check. Only what begins a hold, ends a run or adds a key looks
-//! at it. The deadlines of an active key are moved when its run ends. For the getters that sleep, a
-//! ready key that may not be handed out yet is a deadline.
+//! No deadline of a held key is before the end of its hold (Q8). So taking a key needs no check,
+//! and neither does a passed deadline. Only beginning a hold, ending a run and adding a key check
+//! it. The deadlines of an active key are moved when its run ends. For sleeping getters, a ready
+//! key that may not be handed out yet is a deadline.
 
 use crate::binding::Governs;
 use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
@@ -12,22 +12,22 @@ use crate::store::fixed::Fixed;
 
 use super::*;
 
-/// What keys and getters may have to wait for: one byte, so that a queue in which nothing does pays
-/// for one test where a key is handed out, and for one where its run ends.
+/// The conditions for which keys and getters may have to wait, in one byte. So a queue without such
+/// conditions only pays for one test when a key is handed out, and one when its run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gate(u8);
 
 impl Gate {
     pub(super) const OPEN: Self = Self(0);
-    /// Getters wait although keys may be ready. Not after shutdown.
+    /// Getters wait although keys may be ready. Never set after shutdown.
     pub(super) const PAUSED: Self = Self(1);
-    /// Keys may be held: from the first policy on that holds keys.
+    /// Keys may be held. Set by the first policy that holds keys.
     const HOLDS: Self = Self(1 << 1);
     /// Runs wait for tokens.
     const PACES: Self = Self(1 << 2);
-    /// A key may have a series of debounced adds: from the first such add on.
+    /// A key may have a series of debounced adds. Set by the first such add.
     pub(super) const DEBOUNCES: Self = Self(1 << 3);
-    /// A key may be suspended: from the first suspension on.
+    /// A key may be suspended. Set by the first suspension.
     pub(super) const SUSPENDS: Self = Self(1 << 4);
 
     #[inline]
@@ -59,8 +59,8 @@ impl Gate {
     }
 }
 
-/// How many records a run that ends looks at, to drop those whose holds are over: more than the one
-/// that it may add.
+/// How many records the end of a run checks, to drop expired holds. More than the one that it may
+/// add.
 const RECORDS_PER_RUN: usize = 2;
 
 impl<K, L, M, const N: usize, I, P, X> Queue<K, P, L, Fixed<N, I>, M>
@@ -122,14 +122,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         S::Policy::<P>::EXISTS && self.gate.holds()
     }
 
-    /// Whether the policy has to know the time of every operation.
+    /// Whether the policy needs the time of every operation.
     #[inline]
     pub(super) fn policy_needs_time(&self) -> bool {
         S::Policy::<P>::EXISTS && (self.gate.holds() || self.gate.has(Gate::PACES))
     }
 
-    /// Until when a key is held: a time that has passed if it is not. An active key is not held:
-    /// the end of its run may end the hold.
+    /// The end of a key's hold, or a passed time if it is not held. An active key is not held,
+    /// because the end of its run may end the hold.
     #[inline]
     pub(super) fn held_until(&self, id: SlotId) -> Instant {
         if !self.holds() || self.is_active(id) {
@@ -138,7 +138,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.kept(id).held_until
     }
 
-    // Apart, as all that looks at what is kept, so that a queue without a policy stays small.
+    // A separate function, like all that read the policy's data, so that a queue without a policy
+    // stays small.
     #[cold]
     #[inline(never)]
     fn kept(&self, id: SlotId) -> Kept {
@@ -171,7 +172,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Delays an idle key that is held, instead of making it ready.
+    /// Delays an idle key if it is held, instead of making it ready.
     #[cold]
     #[inline(never)]
     pub(super) fn delay_if_held(&mut self, id: SlotId, at: Instant, level: u8) -> Option<Added> {
@@ -194,8 +195,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.end_hold(id);
     }
 
-    /// Ends the hold of a key. A key that is about to lose its slot has none, because the next one
-    /// would inherit it.
+    /// Ends the hold of a key. Called also before a key loses its slot, because the next key would
+    /// inherit the hold.
     #[inline]
     pub(super) fn end_hold(&mut self, id: SlotId) {
         if self.holds()
@@ -206,13 +207,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// When an add comes that is asked for at `due`: at the end of a hold, if that is later.
+    /// The time of an add at `due`: the end of the key's hold, if that is later.
     #[inline]
     pub(super) fn due_of_add(&self, id: SlotId, due: Instant) -> Instant {
         due.max(self.held_until(id))
     }
 
-    /// How long a key is still held.
+    /// The remaining time of a key's hold.
     pub(super) fn hold_left(&self, id: SlotId, now: Instant) -> Duration {
         let held = self.held_until(id);
         if held.is_never() {
@@ -222,7 +223,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Ends a run in a queue whose keys may be held.
+    /// Ends a run, in a queue whose keys may be held.
     #[cold]
     #[inline(never)]
     pub(super) fn end_held_run(
@@ -234,9 +235,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.end_run::<true>(ticket, ends, now)
     }
 
-    /// Lets a key obey a hold that its failure may have begun: it is ready no longer, and no
-    /// deadline of it comes before. Returns what became of the key, which is `added` if that
-    /// changes nothing.
+    /// Applies a hold that a failure of the key may have begun: the key is no longer ready, and its
+    /// deadline is not before the end of the hold. Returns the result for the key, which is `added`
+    /// if nothing changes.
     #[inline]
     pub(super) fn hold_back(&mut self, id: SlotId, added: Added, now: Instant) -> Added {
         let held = self.held_until(id);
@@ -262,8 +263,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.put_off(id, held).then_some(Added::Later)
     }
 
-    /// Like `hold_back`, after a run. `waits` is true if the key was dirty: it is ready once its
-    /// hold ends. A deadline that shutdown has stopped may also be before a hold that has ended.
+    /// Like `hold_back`, after a run. `waits` is true if the key was dirty: then it is ready once
+    /// its hold ends. A deadline that shutdown has stopped may also be before the end of an expired
+    /// hold.
     pub(super) fn hold_after_run(&mut self, id: SlotId, waits: bool, now: Instant) {
         let mut held = self.held_until(id);
         if self.closed {
@@ -277,15 +279,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.report_depth(level);
             let _ = self.delay_until(id, held, level);
             if self.closed {
-                // The key does not become ready, so others have to make up for it (Q6).
+                // This key does not become ready, so another one may have to (Q6).
                 let _ = self.make_due_ready(SlotId::NONE, now);
             }
         }
         let _ = self.put_off(id, held);
     }
 
-    /// Moves the deadline of a key, if it has one, to the end of its hold, if that is later.
-    /// Returns whether it has.
+    /// Moves the deadline of a key, if it has one, to the end of its hold if that is later. Returns
+    /// whether it did.
     fn put_off(&mut self, id: SlotId, held: Instant) -> bool {
         let is_before = self.delays.due(id).is_some_and(|due| due < held);
         if is_before {
@@ -294,8 +296,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         is_before
     }
 
-    /// Drops records that only say that a hold is over, from the front of the list. A record of
-    /// failures would hide those behind it, and so becomes the youngest. O(1).
+    /// Drops records of expired holds from the front of the list. A record of failures would hide
+    /// the records behind it, so it is moved to the end. O(1).
     pub(super) fn drop_passed_holds(&mut self, now: Instant) {
         if !self.gate.has(Gate::HOLDS) {
             return;
@@ -317,8 +319,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Ends a series of debounced adds that has set the deadline of a key, because another call asks
-    /// for the same one or sets an earlier one.
+    /// Ends the series of debounced adds that set the deadline of a key, because another call asks
+    /// for the same deadline or sets an earlier one.
     #[inline]
     pub(super) fn note_deadline(&mut self, id: SlotId, due: Instant) {
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
@@ -334,7 +336,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Moves the deadline of a key, and ends a series that has set it.
+    /// Moves the deadline of a key, and ends the series that set it.
     #[inline]
     pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
@@ -349,7 +351,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         debounces && !self.kept(id).series.is_never()
     }
 
-    /// When the policy lets the next run start. A time that has passed if it may start now.
+    /// When the policy allows the next run. A passed time if it may start now.
     pub(super) fn paced_until(&self) -> Instant {
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::PACES) {
             self.next_start()
@@ -358,18 +360,18 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Notes when the series began that has set a key's deadline.
+    /// Records when the series began that set a key's deadline.
     pub(super) fn set_series(&mut self, id: SlotId, first: Instant) {
         if let Some(kept) = self.kept_mut(id) {
             kept.series = first;
         }
     }
 
-    /// Whether a ready key may be handed out, though the gate is shut.
+    /// Whether a ready key may be handed out although the gate is shut.
     #[cold]
     #[inline(never)]
     pub(super) fn may_start(&self, now: Instant) -> bool {
-        // Without a policy, nothing but a pause shuts the gate.
+        // Without a policy, only a pause shuts the gate.
         S::Policy::<P>::EXISTS && !self.is_paused() && !self.next_start().is_after(now)
     }
 
@@ -382,7 +384,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// From when on a ready key may be handed out.
+    /// When a ready key may be handed out.
     fn next_start(&self) -> Instant {
         let policy = self.policy.policy();
         policy.map_or(Instant::EPOCH, Policy::next_start)
@@ -398,15 +400,16 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         (start > Instant::EPOCH && self.lists.may_start()).then_some(start)
     }
 
-    /// Whether there is something for a getter that sleeps, at any time: a ready key, or the news
-    /// that a queue that is shut down has none left, after the last one was handed out.
+    /// Whether a sleeping getter has something to return: a ready key, or the end of a queue that
+    /// was shut down and has handed out its last key.
     #[inline]
     pub(super) fn is_at_hand(&self, ready: bool) -> bool {
         if self.is_over() {
             return true;
         }
         if !ready {
-            // Getters that wait for a dirty key in a drain have no deadline to look at the backlog.
+            // In a drain, a getter that waits for a dirty key has no deadline that would make it
+            // check the backlog.
             return self.closed && self.delays.is_due(Instant::NEVER);
         }
         self.start_due().is_none()

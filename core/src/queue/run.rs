@@ -1,5 +1,5 @@
-//! Taking keys, and ending their runs, one by one or in batches. Never adds a key, except the retry
-//! of the run that ends.
+//! Taking keys, and ending their runs, one by one or in batches. Never adds a key, except for the
+//! retry of an ended run.
 
 use crate::action::Action;
 use crate::delay::DelayChange;
@@ -112,8 +112,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         self.queue.take(self.now)
     }
 
-    /// Takes up to `max` ready keys, as [`try_get`](Self::try_get) does, and returns how many there
-    /// were.
+    /// Takes up to `max` ready keys, as [`try_get`](Self::try_get) does. Returns how many it took.
     pub(crate) fn try_get_many(&mut self, max: usize, mut sink: impl FnMut(Work<K>)) -> usize {
         let mut taken = 0;
         while taken < max {
@@ -435,7 +434,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Notes that a getter looks.
+    /// Records that a getter looks.
     #[inline]
     pub(super) fn arrive(&mut self, getter: &mut Getter) {
         if self.sleepers.arrive(getter) {
@@ -454,7 +453,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         waited.max().unwrap_or(Duration::ZERO)
     }
 
-    /// How long all runs together have lasted, and the longest of them. Zero without times.
+    /// The total and the longest duration of all active runs. Zero without times.
     fn running_times(&self, now: Instant) -> (Duration, Duration) {
         let Some(running) = self.metrics.running(&self.running) else {
             return (Duration::ZERO, Duration::ZERO);
@@ -485,7 +484,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             }
             let _ = self.make_due_ready(id, now);
             if holds && action.forgets() {
-                // Before the next run is scheduled.
+                // Must happen before the next run is scheduled.
                 self.end_hold(id);
             }
             if P::LEVELS > 1
@@ -497,7 +496,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 pauses = self.begin_polling(id);
             }
             delay = self.apply(id, &action, now);
-            // The action may be the first to suspend a key, or to poll for one.
+            // This may be the first action that suspends or polls.
             holds = self.holds();
             was_dirty = holds && self.is_queued(id);
         } else if self.has_deadlines() && self.is_run_by(&ticket) {
@@ -511,7 +510,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 self.begin_pause(id, pauses, now + delay);
             }
             if was_dirty || delay.is_some() {
-                // A dirty key was added now, so it runs as soon as it is not held.
+                // A dirty key was added during the run, so it runs as soon as it is not held.
                 let asked = delay.filter(|_| !was_dirty).unwrap_or_default();
                 delay = Some(asked.max(self.hold_left(id, now)));
             }
@@ -530,7 +529,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 None => return Finished::Stale,
             }
         };
-        // One choice after the other: fewer instructions on a Cortex-M3.
+        // One choice after the other takes fewer instructions on a Cortex-M3.
         match delay.filter(|_| !again) {
             Some(delay) if self.closed => Finished::Leftover(delay),
             Some(delay) => Finished::Delayed(delay),
@@ -582,9 +581,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// While the queue shuts down: keeps a key that would run again among the delayed ones, which
-    /// [`take_delayed`](Self::take_delayed) returns. A dirty key will run again and need not be
-    /// kept.
+    /// Keeps a key that would run again after shutdown among the delayed keys, which
+    /// [`take_delayed`](Self::take_delayed) returns. A dirty key runs again anyway.
     fn keep_for_later(&mut self, id: SlotId, due: Instant, level: u8) {
         let clean = self
             .slots
@@ -603,7 +601,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 }
 
-/// The pause that follows so many others, each twice the one before.
+/// The pause after so many others. Each pause is twice the previous one.
 fn pause(first: Duration, times: u32, before: u8) -> Duration {
     let doubled = 1u32.checked_shl(before.into()).unwrap_or(u32::MAX);
     first.saturating_mul(doubled.min(times.max(1)))

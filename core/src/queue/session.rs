@@ -1,5 +1,5 @@
-//! One access to the state machine. Owns the time of the access and the one place where a wake is
-//! decided; never sends it.
+//! One access to the state machine. Owns the time of the access, and the only place that decides a
+//! wake; never sends a wake.
 
 use core::fmt;
 use core::ops::Deref;
@@ -48,7 +48,7 @@ where
 {
     pub(super) queue: &'q mut Queue<K, P, L, S, M>,
     pub(super) now: Instant,
-    /// The copy of a key that the queue has already.
+    /// The duplicate of a key that the queue already has.
     pub(super) spare: Option<K>,
 }
 
@@ -127,15 +127,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         self.queue.make_due_ready(SlotId::NONE, self.now)
     }
 
-    /// Takes out the copy of a key that the last add did not store, to drop it where no lock is
-    /// held.
+    /// Returns the duplicate key that the last add did not store, so that it can be dropped outside
+    /// the lock.
     #[inline]
     pub(crate) fn take_spare(&mut self) -> Option<K> {
         self.spare.take()
     }
 }
 
-/// The questions of a queue, during a session.
+/// A session can be asked everything that a queue can.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Deref
     for Session<'_, K, P, L, S, M>
 {

@@ -1,5 +1,4 @@
-//! How a key gets its slot, what is asked of one, and how it loses it. Never decides whether a key
-//! is ready.
+//! How a key gets its slot, keeps it and loses it. Never decides whether a key is ready.
 
 use crate::levels::{Naming, ThreeLevels};
 
@@ -8,10 +7,10 @@ use super::*;
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// client-go's `Add`. Returns the key if there is no room.
     ///
-    /// `spare` receives the key if the queue holds it already, so that a caller with a lock can
-    /// drop it after that.
-    // Always inlined, so that the result is never built in one place and copied to another: that
-    // costs more than the rest of an add that is coalesced.
+    /// `spare` receives the key if the queue already has it, so that the caller can drop it after
+    /// the lock.
+    // Always inlined, so that the result is built in place. Copying it costs more than the rest of
+    // a coalesced add.
     #[inline(always)]
     pub(super) fn add_key(
         &mut self,
@@ -32,7 +31,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.let_own_deadline_pass(own, now);
             located
         } else {
-            // On a board the shorter path for a key that is ready costs more than it saves.
+            // On a board this fast path for a ready key costs more than it saves.
             self.locate(&key, now)
         };
         match located {
@@ -56,7 +55,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// A new key becomes ready without a second look at its slot.
+    /// Makes a new key ready without a second lookup of its slot.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
     fn add_new(&mut self, room: Room<P, S>, place: Place<K, P, L, S, M>, key: K, now: Instant) {
@@ -97,7 +96,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Finds the slot of a key, or claims one, and changes the limiter's record of the key. Returns
-    /// the key if there is no room. A key gets its slot last, so that a limiter that panics leaves
+    /// the key if there is no room. The slot is claimed last, so that a panic of the limiter leaves
     /// no slot behind.
     #[inline]
     pub(super) fn slot_with(
@@ -151,7 +150,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 Some(id) => (id, seat),
                 None => {
                     let id = self.drop_oldest_record()?;
-                    // The group may have gone with that key.
+                    // The group may have been forgotten with that key.
                     (id, self.seat_again(&group, now)?)
                 }
             },
@@ -223,8 +222,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.lists.seat(group, now)
     }
 
-    /// Discards the failure records of a group that has nothing else, if there is one, because work
-    /// outranks history. Returns the place of the new key's group. O(n) in the records.
+    /// Discards the failure records of a group that has nothing else, if there is such a group. New
+    /// work matters more than records. Returns the place of the new key's group. O(n) in the
+    /// records.
     #[cold]
     #[inline(never)]
     pub(super) fn seat_of_records(&mut self, group: &P::Group, now: Instant) -> Option<Seat<P, S>> {
@@ -240,15 +240,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.seat_again(group, now)
     }
 
-    /// Frees a slot that is live for its failures alone.
+    /// Frees the slot of a key that is kept only for its failures.
     pub(super) fn drop_record(&mut self, id: SlotId) {
         self.end_hold(id);
         self.lists.discard_record(id);
         self.release_slot(id);
     }
 
-    /// Frees a slot that has become idle, or lost its delay, unless it has another reason to be
-    /// live. Comes last, because the key's `Drop` may run here.
+    /// Frees a slot that has become idle or lost its delay, unless it has another reason to be
+    /// live. Call it last, because the key's `Drop` may run here.
     // On boards a copy at each call costs flash.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
@@ -284,14 +284,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         };
         if slot.phase == Phase::Idle {
             let has_failed = has_failed::<L>(&slot.meta.record);
-            // Also if the hold is over: the ends of later runs drop its record.
+            // Even if the hold has expired, because later runs drop its record.
             let is_kept = has_failed || self.held_until(id) > Instant::EPOCH;
             self.release_if_unused(id, is_kept);
         }
     }
 }
 
-/// Where a key will be: its slot, which is vacant, and its group.
+/// The place of a new key: a vacant slot, and its group.
 pub(super) struct Room<P: Priorities, S: Storage> {
     id: SlotId,
     group: P::Group,

@@ -1,10 +1,10 @@
-//! Keys that wait for an event: suspending and resuming them, and what becomes of their adds and
-//! delays meanwhile. And keys that poll, because there is no event: how many pauses there were. All
-//! of it is dead code in a queue that cannot suspend keys.
+//! Keys that wait for an event: suspends and resumes them, and keeps their adds and delays
+//! meanwhile. And keys that poll because there is no event: counts their pauses. All of this is
+//! dead code in a queue that cannot suspend keys.
 //!
 //! The heap has one deadline for each key. While a key is suspended, that is the end of its
-//! suspension, and the key's own deadline is kept beside it (Q9). So whatever asks for the deadline
-//! of a key asks here.
+//! suspension, and the key's own deadline is kept beside it (Q9). So ask this file for the deadline
+//! of a key.
 
 use crate::binding::Suspends;
 use crate::policy::Suspension;
@@ -141,13 +141,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 }
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// Whether a key may be suspended, or will be.
+    /// Whether any key may be suspended now or after its run.
     #[inline]
     pub(super) fn suspends(&self) -> bool {
         S::Policy::<P>::SUSPENDS && self.gate.has(Gate::SUSPENDS)
     }
 
-    /// What is kept of a key that is suspended, will be, or was, or that polls.
+    /// The data of a key that is, will be or was suspended, or that polls.
     #[inline]
     pub(super) fn suspension(&self, id: SlotId) -> Suspension {
         if !self.suspends() {
@@ -156,7 +156,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.kept_suspension(id)
     }
 
-    // Apart, as all that looks at what is kept, so that a queue that suspends no key stays small.
+    // A separate function, like all that read this data, so that a queue without suspensions stays
+    // small.
     #[cold]
     #[inline(never)]
     fn kept_suspension(&self, id: SlotId) -> Suspension {
@@ -166,7 +167,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         })
     }
 
-    /// Changes what is kept of a key, from the first suspension on.
+    /// Changes the data of a key, once there was a suspension.
     #[cold]
     #[inline(never)]
     fn change_suspension(&mut self, id: SlotId, change: impl FnOnce(&mut Suspension)) {
@@ -185,8 +186,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Lets a key be suspended neither now nor at the end of its run, because its work is taken
-    /// back.
+    /// Ends the present and the planned suspension of a key, because its work was cancelled.
     #[inline]
     pub(super) fn cancel_suspension(&mut self, id: SlotId) {
         if self.suspension(id).has(Suspension::PENDING) {
@@ -198,7 +198,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Forgets the suspension of a key: its run has ended, or nothing is left of its work.
+    /// Forgets the suspension of a key, because its run has ended or its work was cancelled.
     #[inline]
     pub(super) fn clear_suspension(&mut self, id: SlotId) {
         if self.suspension(id) != Suspension::NONE {
@@ -211,13 +211,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.suspends() && self.kept_suspension(id).has(Suspension::SUSPENDED)
     }
 
-    /// How many pauses of `Action::poll` there were in a row.
+    /// The number of pauses of `Action::poll` in a row.
     #[inline]
     pub(super) fn pauses(&self, id: SlotId) -> u8 {
         self.suspension(id).pauses
     }
 
-    /// Lets keys poll from now on, if they can. Returns how many pauses of this one there were.
+    /// Allows polling from now on, if the queue can. Returns the number of this key's pauses.
     #[inline]
     pub(super) fn begin_polling(&mut self, id: SlotId) -> u8 {
         if S::Policy::<P>::SUSPENDS {
@@ -226,8 +226,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.pauses(id)
     }
 
-    /// Notes that a key whose run has ended pauses until `due`, if its deadline is that. A hold may
-    /// have prolonged it.
+    /// Records that a key whose run has ended pauses until `due`, if that is its deadline. A hold
+    /// may have moved the deadline.
     pub(super) fn begin_pause(&mut self, id: SlotId, pauses: u8, due: Instant) {
         if !S::Policy::<P>::SUSPENDS || self.closed || self.is_suspended(id) {
             return;
@@ -237,8 +237,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Notes that an idle key does not wait for the end of a pause: it was added, or its deadline
-    /// is another.
+    /// Records that an idle key no longer waits for the end of a pause, because it was added or has
+    /// another deadline.
     #[inline]
     pub(super) fn end_pause(&mut self, id: SlotId) {
         if self.pauses(id) > 0 && self.is_idle_slot(id) {
@@ -254,7 +254,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.delays.due(id).filter(|_| self.is_suspended(id))
     }
 
-    /// How long a key is still suspended at most.
+    /// The remaining time of a key's suspension.
     pub(super) fn suspension_left(&self, id: SlotId, now: Instant) -> Option<Duration> {
         let until = self.suspended_until(id)?;
         Some(if until.is_never() {
@@ -269,7 +269,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.suspension(id).has(Suspension::TIMED_OUT)
     }
 
-    /// The suspension that begins at the end of a key's run.
+    /// The planned suspension, which begins at the end of a key's run.
     #[inline]
     pub(super) fn planned_suspension(&self, id: SlotId) -> Option<Suspension> {
         Some(self.suspension(id)).filter(|suspension| suspension.has(Suspension::PENDING))
@@ -280,7 +280,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.is_queued(id) || self.suspension(id).has(Suspension::QUEUED)
     }
 
-    /// The deadline of a key: not the end of its suspension.
+    /// The own deadline of a key, not the end of its suspension.
     #[inline]
     pub(super) fn deadline(&self, id: SlotId) -> Option<Instant> {
         if self.is_suspended(id) {
@@ -290,7 +290,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.delays.due(id)
     }
 
-    /// Sets the deadline of a key, also to a later time.
+    /// Sets the deadline of a key, even to a later time.
     #[inline]
     pub(super) fn set_deadline(&mut self, id: SlotId, due: Instant) {
         if self.is_suspended(id) {
@@ -308,7 +308,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         });
     }
 
-    /// Takes back the deadline of a key.
+    /// Removes the deadline of a key.
     #[inline]
     pub(super) fn take_deadline(&mut self, id: SlotId) -> Option<Instant> {
         if !self.is_suspended(id) {
@@ -322,7 +322,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         due
     }
 
-    /// Notes that the limiter has set the deadline of a key, if that is `due`.
+    /// Records that the limiter set the deadline of a key, if that is `due`.
     #[inline]
     pub(super) fn note_backoff(&mut self, id: SlotId, due: Instant) {
         if !self.is_suspended(id) {
@@ -334,8 +334,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// The level of the run that the next deadline of a key begins: of its own, or of the end of
-    /// its suspension.
+    /// The level of the run after the next deadline of a key: its own deadline, or the end of its
+    /// suspension.
     pub(super) fn level_when_due(&self, id: SlotId) -> u8 {
         let levels = self.levels(id);
         let suspension = self.suspension(id);
@@ -349,8 +349,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         of(queued, levels.queued).max(of(delayed, levels.delayed))
     }
 
-    /// The deadline that a suspended key has when its timeout has ended, and whether it is ready
-    /// beside: it is not if it is held.
+    /// The deadline of a suspended key after its timeout, and whether it is then ready too. It is
+    /// not ready if it is held.
     pub(super) fn after_end(&self, id: SlotId, until: Instant) -> Option<(Instant, bool)> {
         let own = self.deadline(id).filter(|due| due.is_after(until));
         let held = self.held_until(id);
@@ -360,7 +360,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         own.map(|own| (own, true))
     }
 
-    /// Whether a deadline that is set now would have passed.
+    /// Whether a deadline that is set now has already passed.
     pub(super) fn is_past(&self, due: Instant, now: Instant) -> bool {
         if self.closed {
             return due < self.delays.stopped_at();
@@ -368,7 +368,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         due <= now
     }
 
-    /// Adds a suspended key: it runs when the suspension ends.
+    /// Adds a suspended key, which runs when the suspension ends.
     pub(super) fn add_suspended(&mut self, id: SlotId, level: u8) -> Added {
         if !self.suspension(id).has(Suspension::QUEUED) {
             self.queue_suspended(id, level);
@@ -382,8 +382,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         Added::Raised
     }
 
-    /// Lets the deadline of a suspended key pass, which the heap does not have: it is an add that
-    /// has happened.
+    /// Applies a suspended key's own deadline, which is not in the heap and has passed: it counts
+    /// as an add.
     #[inline]
     pub(super) fn let_own_deadline_pass(&mut self, id: SlotId, now: Instant) {
         if self.is_suspended(id) && !self.closed {
@@ -411,7 +411,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Delays a suspended key until `due`, or keeps an earlier deadline.
+    /// Delays a suspended key until `due`, unless it has an earlier deadline.
     pub(super) fn delay_suspended(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
         match self.deadline(id) {
             None => {
@@ -431,8 +431,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// Moves the deadline of a suspended key to the end of a hold, if that is later.
-    /// Returns whether it is.
+    /// Moves the deadline of a suspended key to the end of a hold if that is later. Returns whether
+    /// it did.
     pub(super) fn put_off_suspended(&mut self, id: SlotId, held: Instant) -> bool {
         let is_before = self.deadline(id).is_some_and(|due| due < held);
         if is_before {
@@ -471,8 +471,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         is_delayed
     }
 
-    /// Lets an action suspend its key at the end of the run. Returns `false` if the key was resumed
-    /// since the run began, or cannot be suspended.
+    /// Plans a suspension for the end of the run. Returns `false` if the key was resumed since the
+    /// run began, or cannot be suspended.
     pub(super) fn plan_suspension(&mut self, id: SlotId, until: Instant) -> bool {
         if !S::Policy::<P>::SUSPENDS || self.suspension(id).has(Suspension::RESUMED) {
             return false;
@@ -514,7 +514,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         self.begin_suspension(id, until, flags);
         if was_dirty && self.closed {
-            // The key does not become ready, so others have to make up for it (Q6).
+            // This key does not become ready, so another one may have to (Q6).
             let _ = self.make_due_ready(SlotId::NONE, now);
         }
     }
@@ -529,7 +529,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         let _ = self.delays.schedule(id, until);
         self.change_suspension(id, |kept| *kept = suspension);
-        // A hold may have begun with the run.
+        // The run may have begun a hold.
         let _ = self.put_off_suspended(id, self.held_until(id));
         self.note_change();
         self.metrics.delayed(self.delays.len());

@@ -1,5 +1,5 @@
-//! Going through all keys, a bounded number at a time: cancelling, expediting or showing them. Owns
-//! where a sweep is; decides nothing about a key that an operation on one key does not.
+//! Walks over all keys, a bounded number at a time, to cancel, expedite or show them. Owns the
+//! position of a sweep; makes no decision about a key that an operation on one key would not make.
 
 use super::*;
 
@@ -9,9 +9,9 @@ use super::*;
 #[derive(Debug, Default)]
 #[must_use = "a sweep does nothing until it is passed to a queue"]
 pub struct Sweep {
-    /// The slot that is looked at next.
+    /// The next slot.
     next: usize,
-    /// Where the sweep ends, once it has begun. Slots that are used later are not looked at.
+    /// The end of a sweep that has begun. Slots beyond it were used later, and are not visited.
     end: Option<usize>,
     cancelled: usize,
 }
@@ -53,7 +53,7 @@ impl Sweep {
         self.end.get_or_insert(bound);
     }
 
-    /// The slot that is looked at next. `None` at the end.
+    /// The next slot. `None` at the end.
     pub(super) fn next_slot(&mut self) -> Option<SlotId> {
         let next = self.next;
         if self.is_over() {
@@ -116,7 +116,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
             };
             let slot = queue.slots.slot(id).filter(|_| !queue.is_record_only(id));
             if slot.is_some_and(|slot| !keep(&slot.key)) {
-                // Before, because the key's `Drop` may panic.
+                // Must come first, because the key's `Drop` may panic.
                 sweep.cancelled += 1;
                 queue.cancel_slot(id);
             }
@@ -197,7 +197,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         if queue.closed {
             return false;
         }
-        // What has passed comes in the order of its time, also among groups.
+        // Passed deadlines are applied in their order, also those of groups.
         if queue.make_due_ready(SlotId::NONE, *now) {
             return true;
         }
@@ -318,7 +318,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 }
 
 impl KeyState {
-    /// What the state becomes when a deadline passes: an add at the level of the deadline.
+    /// The state after a deadline has passed: an add at the level of the deadline.
     fn come_due(&mut self, level: u8) {
         self.due = None;
         self.suspended = None;

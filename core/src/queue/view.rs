@@ -1,5 +1,5 @@
-//! Looking at a queue, and at one key. Owns no state: the only change is what every operation does
-//! first, which is to make due keys ready.
+//! Shows the state of a queue and of a key. Owns no state. The only change is to make due keys
+//! ready, as every operation does first.
 
 use crate::outcome::Stats;
 

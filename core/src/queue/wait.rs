@@ -1,5 +1,5 @@
-//! Waiting for something other than a key: for a state of the queue, or for room. Owns which states
-//! calls wait for, and names them when one has come; never wakes anybody.
+//! Waiting for a state of the queue, or for room. Owns the states for which calls wait, and reports
+//! which have been reached; never wakes a call.
 
 use core::mem;
 
@@ -9,30 +9,30 @@ use crate::sleepers::Getter;
 
 use super::*;
 
-/// What calls wait for, and whether something has changed that may be it: a set.
+/// A set of states for which calls wait, and of changes since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watched(u8);
 
 impl Watched {
     pub(super) const NONE: Self = Self(0);
-    /// The end of a shutdown. Set while the queue shuts down and has not drained.
+    /// Calls wait for the drain. Set while the queue shuts down and has not drained.
     pub(super) const DRAIN: Self = Self(1);
-    /// That no key is ready or active. Calls that also wait for the delayed keys look then.
+    /// Calls wait until no key is ready or active. Calls that also wait for delayed keys look then.
     const REST: Self = Self(1 << 1);
-    /// The end of the work of some key.
+    /// Calls wait for the end of the work of some key.
     const WORK: Self = Self(1 << 2);
-    /// Room for a new key. While it is not set although calls wait for room, one of them has been
-    /// woken: it passes the wake on.
+    /// Calls wait for room for a new key. If calls wait for room and this is not set, one of them
+    /// was woken, and passes the wake on.
     pub(super) const ROOM: Self = Self(1 << 3);
-    /// The states above.
+    /// All states above.
     const STATES: Self = Self(0b1111);
     /// A drain was begun, and no shutdown has interrupted it.
     pub(super) const DRAINING: Self = Self(1 << 4);
-    /// A getter sleeps. Here, so that one test shows whether a session has a wake to decide.
+    /// A getter sleeps. Part of this set, so that one test shows whether a session may need a wake.
     pub(super) const ASLEEP: Self = Self(1 << 5);
-    /// Every call is to be woken, whatever it waits for.
+    /// Every call has to be woken, whatever it waits for.
     const EVERY: Self = Self(1 << 6);
-    /// Something has changed that calls may wait for.
+    /// A state for which calls may wait has changed.
     const CHANGED: Self = Self(1 << 7);
 
     #[inline]
@@ -58,7 +58,7 @@ impl Watched {
         self.0 & (Self::ASLEEP.0 | Self::CHANGED.0) != 0
     }
 
-    /// Notes whether a getter sleeps.
+    /// Records whether a getter sleeps.
     pub(super) fn set_asleep(&mut self, asleep: bool) {
         self.remove(Self::ASLEEP);
         if asleep {
@@ -66,12 +66,12 @@ impl Watched {
         }
     }
 
-    /// Forgets every state that calls wait for, because all of them look again.
+    /// Forgets all states, because all calls look again.
     fn clear(&mut self) {
         self.0 &= Self::ASLEEP.0 | Self::DRAINING.0;
     }
 
-    /// Owes a wake to every call.
+    /// Records that every call has to be woken.
     pub(super) fn owe_all(&mut self) {
         self.add(Self::EVERY);
         self.add(Self::CHANGED);
@@ -101,7 +101,7 @@ enum Awaits {
     Nothing,
     /// The end of this run.
     Run(u32),
-    /// The end of the run after this one, or after the number that the ready key was given.
+    /// The end of the run after this one, or after the number that was given to the ready key.
     RunAfter(u32),
 }
 
@@ -297,7 +297,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.has_no_work() && self.delays.is_empty()
     }
 
-    /// The runs that are still due for a key.
+    /// The runs of a key for which a call still has to wait.
     fn known_work(&mut self, id: SlotId) -> Awaits {
         let Some(slot) = self.slots.slot_mut(id) else {
             return Awaits::Nothing;
@@ -314,7 +314,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return Awaits::Nothing;
         }
         if slot.run == 0 {
-            // Tells this add from a later one of the same key. No run has the number.
+            // Distinguishes this add from a later add of the same key. No run has this number.
             self.runs = self.runs.wrapping_add(1);
             slot.run = self.runs;
         }
@@ -329,7 +329,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         match awaits {
             Awaits::Run(run) if active && slot.run == run => awaits,
             Awaits::RunAfter(run) if queued && slot.run == run => awaits,
-            // It has begun, or will not because the key was cancelled while it was dirty.
+            // The run has begun, or never will because the key was cancelled while it was dirty.
             Awaits::RunAfter(_) if active => Awaits::Run(slot.run),
             _ => Awaits::Nothing,
         }
@@ -347,7 +347,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         Next::Wait { until: None }
     }
 
-    /// The wake after a change that calls may wait for, but for getters.
+    /// The wake after a change, for calls other than getters.
     #[cold]
     #[inline(never)]
     pub(super) fn wake_watchers(&mut self) -> Wake {
@@ -372,7 +372,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if self.watched.has(Watched::ROOM) && self.has_room() {
             self.watched.remove(Watched::ROOM);
             if !self.lists.has_seat() {
-                // The group of a key decides whether there is room for it.
+                // Whether there is room also depends on the group of a key.
                 self.sleepers.all_woken();
                 return Wake::ALL;
             }
@@ -384,12 +384,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         wake
     }
 
-    /// Whether there is room for a new key, of a group that has keys.
+    /// Whether there is room for a new key of an existing group.
     fn has_room(&self) -> bool {
         self.slots.vacancy().is_some() || self.lists.records_len() > 0
     }
 
-    /// W3. A change whose session was not closed is reported by the next that is.
+    /// Checks W3. If a session was not closed, the next closed one reports its changes.
     pub(super) fn has_reported_what_came(&self) -> bool {
         let drained = self.watched.has(Watched::DRAIN) && self.is_drained();
         let settled = self.watched.has(Watched::REST) && self.is_settled();
@@ -401,13 +401,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     fn want_room(&mut self, getter: &mut Getter) {
         self.watched.add(Watched::ROOM);
         if S::Lists::<P>::FEW_GROUPS && getter.had_wanted_room() && self.sleepers.took_room_wake() {
-            // What it was woken for may be room for a key of another group.
+            // It may have been woken for room that only a key of another group can use.
             self.note_change();
         }
         getter.want_room();
     }
 
-    /// If a call has waited for room, another is woken in its place once there is room.
+    /// If this call has waited for room, another call is woken instead once there is room.
     pub(super) fn pass_room_on(&mut self, getter: &mut Getter) {
         if getter.had_wanted_room() {
             self.watched.add(Watched::ROOM);
@@ -422,7 +422,7 @@ pub struct Adding<K> {
     options: AddOptions,
     /// [`Rejected::Full`] until the key is added, or refused for another reason.
     result: Result<Scheduled, Rejected<K>>,
-    /// The copy of a key that the queue has already, to be dropped after the lock.
+    /// The duplicate of a key that the queue already has, to be dropped after the lock.
     spare: Option<K>,
 }
 
@@ -461,7 +461,7 @@ impl<K> Adding<K> {
     }
 }
 
-/// The result while a key is tried, which is left behind only by a key that panics.
+/// The result while a key is tried. It stays only if the key panics.
 const NOT_TRIED: Scheduled = Scheduled {
     delay: Duration::ZERO,
     added: Added::Coalesced,

@@ -1,5 +1,5 @@
-//! Why a key does not run now. Only looks: changes nothing but what every operation does first,
-//! which is to make due keys ready.
+//! Tells why a key does not run now. The only change is to make due keys ready, as every operation
+//! does first.
 
 use crate::outcome::Why;
 
@@ -80,7 +80,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 }
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// The same for a key that has a slot, and whose own deadline has not passed.
+    /// The same for a key with a slot, whose own deadline has not passed.
     fn why(&self, id: SlotId, now: Instant) -> Why {
         let phase = self.slots.slot(id).map_or(Phase::Idle, |slot| slot.phase);
         if phase.is_active() {

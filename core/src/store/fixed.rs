@@ -83,7 +83,7 @@ pub struct Fixed<const N: usize, I: Index = u8>(PhantomData<I>);
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FixedSlots<K, S, const N: usize, I> {
-    /// As long as the largest slot number that was ever in use. The rest is not initialised.
+    /// The slots up to the largest number that was ever used. The rest is not initialised.
     entries: heapless::Vec<Option<Slot<K, S, ()>>, N>,
     /// The first slot of each chain.
     heads: [I; N],
@@ -128,8 +128,8 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
     }
 }
 
-/// Slots whose keys have similar hashes are linked (D. E. Knuth, *The Art of Computer Programming*
-/// 3, 6.4, separate chaining).
+/// Slots of one chain are linked (D. E. Knuth, *The Art of Computer Programming* 3, 6.4, separate
+/// chaining).
 impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
     /// The first slot of a chain.
     #[inline]
@@ -147,7 +147,7 @@ impl<K, S, const N: usize, I: Index> FixedSlots<K, S, N, I> {
         self.set_next(id, next);
     }
 
-    /// Takes a slot out of its chain. O(n) in the length of the chain.
+    /// Removes a slot from its chain. O(n) in the length of the chain.
     #[inline]
     fn leave(&mut self, chain: usize, id: SlotId) {
         let (gone, next) = (I::new(id), self.next(id));

@@ -58,8 +58,8 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// keys. A larger queue has a table of 160 KiB for every 10,000: one table at a time is split in
 /// two, 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots
 /// are in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
-/// [`Queue::with_capacity`] and [`Session::reserve`] make room in advance. If the system has no more
-/// memory, the process ends, as it does with the collections of std.
+/// [`Queue::with_capacity`] and [`Session::reserve`] make room in advance. If the system has no
+/// more memory, the process ends, as it does with the collections of std.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
 /// [`Session::reserve`]: crate::Session::reserve
@@ -80,8 +80,8 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 pub struct Growable<H = RandomState>(PhantomData<H>);
 
 /// Slots in parts, and an index of them.
-// In this order, because each add and each end of a run writes to the index and to the two fields
-// after it, and only growth to the others.
+// In this order, because each add and each end of a run writes to the index and to the next two
+// fields. Only growth writes to the others.
 #[doc(hidden)]
 #[derive(Debug)]
 #[repr(C)]
@@ -91,16 +91,16 @@ pub struct GrowableSlots<K, S, H> {
     len: usize,
     /// The vacant entry that was emptied last. It is filled first, because it is still in cache.
     vacant: u32,
-    /// A vacant entry below this number is filled without asking how many keys fit: any, unless
-    /// there are more entries than keys fit, and then none.
+    /// A vacant entry below this number is used without a capacity check. It is zero if there are
+    /// more entries than keys fit, and otherwise above every entry.
     unasked: u32,
     /// How many keys fit.
     keys_max: u32,
     entries: Parts<Entry<K, S>, ENTRIES>,
     hasher: H,
-    /// The other vacant entries, in the order in which they were emptied. Apart from the entries,
-    /// so that the next one is known before this one has been fetched from memory. Exists once
-    /// there were two.
+    /// The other vacant entries, in the order in which they were emptied. Stored apart from the
+    /// entries, so that the next one is known before this one is fetched from memory. Allocated
+    /// once two entries are vacant.
     vacant_before: Option<Box<Ring>>,
 }
 
@@ -114,9 +114,9 @@ enum Entry<K, S> {
     Vacant,
 }
 
-/// What a slot knows about its place in the index: its hash, so that the index moves it without a
-/// look at the key, and its bucket, so that it is removed without a search.
-// In bytes, so that a slot loses none to alignment: with a u64 key they are padding otherwise.
+/// A slot's place in the index: its hash, so that the index can move it without reading the key,
+/// and its bucket, so that a removal needs no search.
+// In bytes, to avoid padding: with a u64 key, alignment would add some.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tag {
@@ -160,9 +160,9 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         slots
     }
 
-    /// Sets how many keys fit. Keys that are stored stay, and so do their slots.
+    /// Sets how many keys fit. Stored keys keep their slots.
     pub(crate) fn limit(&mut self, keys: usize) {
-        // Few enough for the type.
+        // At most as many as the type can number.
         self.keys_max = keys.min(SLOTS_MAX) as u32;
         let has_surplus = self.entries.len() > self.keys_max as usize;
         self.unasked = if has_surplus { 0 } else { u32::NONE };
@@ -210,7 +210,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         }
     }
 
-    /// Finds a key that is not in the first slot that has nearly its hash.
+    /// Finds a key that is not in the first candidate slot.
     #[cold]
     #[inline(never)]
     fn find_other<B>(&self, hash: Hashed, key: &B) -> Option<(SlotId, &Slot<K, S, Tag>)>
@@ -226,7 +226,7 @@ impl<K, S, H> GrowableSlots<K, S, H> {
         found
     }
 
-    /// A slot, if it is that of a key.
+    /// A slot, if it has a key.
     #[inline]
     fn slot_of<B>(&self, id: SlotId, key: &B) -> Option<(SlotId, &Slot<K, S, Tag>)>
     where
@@ -279,7 +279,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 
     /// The vacant slot, or else the one that [`add_slot`](Self::add_slot) adds.
-    // Not inlined, because otherwise it is computed for every key, and chosen without a branch.
+    // Not inlined. Otherwise the compiler computes it for every key, and selects without a branch.
     #[inline(never)]
     fn new_slot(&self) -> Option<SlotId> {
         if self.len >= self.keys_max as usize {
@@ -291,7 +291,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
 
     #[inline(always)]
     fn claim(&mut self, vacancy: SlotId, hash: Hashed, key: K, meta: S, phase: Phase) {
-        // Not by a test for none, which the compiler would make: here it knows the result.
+        // Compared with the vacancy, and not with `NONE`: then the compiler knows the result.
         if self.vacant != vacancy.0 {
             self.add_slot();
         } else {
@@ -307,7 +307,7 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
         }
     }
 
-    // Always inlined, because most runs end here: a call costs a tenth of an add, get and finish.
+    // Always inlined, because most runs end here. A call costs a tenth of an add, get and finish.
     #[inline(always)]
     fn free(&mut self, id: SlotId) {
         let Some(entry @ Entry::Live(_)) = self.entries.get_mut(id.index()) else {
@@ -359,8 +359,8 @@ impl<K: Eq + Hash, S, H: BuildHasher> Slots<K, S> for GrowableSlots<K, S, H> {
     }
 }
 
-/// One number is reserved by the heap, for a slot that does not wait, and one by the links, for the
-/// end of a list.
+/// The heap reserves one number, for a slot that does not wait. The links reserve one, for the end
+/// of a list.
 const SLOTS_MAX: usize = u32::MAX as usize - 1;
 
 #[cfg(test)]

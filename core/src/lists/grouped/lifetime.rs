@@ -1,5 +1,5 @@
-//! Groups come and go with their keys. Owns when a group is added, kept and forgotten; never blocks
-//! one.
+//! Adds groups with their first keys, and forgets them after their last. Owns when a group is
+//! added, kept and forgotten; never blocks a group.
 
 use crate::Instant;
 use crate::array::ConstDefault;
@@ -29,15 +29,15 @@ impl<B: Backing> Group<B> {
         }
     }
 
-    /// Whether nothing keeps it, except for tokens that it has to earn.
+    /// Whether nothing but missing tokens keeps it.
     pub(super) fn is_unused(&self) -> bool {
         self.total == 0 && self.own.is_none() && !self.paused
     }
 }
 
 impl<B: Backing> GroupedLists<B> {
-    /// Forgets a group that has neither keys nor limits of its own, or keeps it among those that
-    /// leave, if it still has to earn tokens.
+    /// Forgets a group that has neither keys nor limits of its own. If it has a rate, it becomes a
+    /// leaving group first.
     pub(super) fn retire(&mut self, group: SlotId) {
         let Some(own) = self.group(group).filter(|own| own.is_unused()) else {
             return;
@@ -51,7 +51,7 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Whether there is room for one more group, for which those that have left make way.
+    /// Whether there is room for another group. Evicts leaving groups if necessary.
     pub(super) fn has_room_for_one(&mut self, now: Instant) -> bool {
         self.forget_some(now);
         if self.groups.vacancy().is_none() {
@@ -68,7 +68,7 @@ impl<B: Backing> GroupedLists<B> {
         self.groups.free(group);
     }
 
-    /// Forgets groups that have left and have earned their tokens: at most two, for one that comes.
+    /// Forgets leaving groups whose bucket is full: at most two for each new group.
     fn forget_some(&mut self, now: Instant) {
         for _ in 0..2 {
             let Some(group) = self.leaving.first() else {
@@ -84,8 +84,8 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Forgets the group that has left longest, although it has tokens to earn: as with failure
-    /// records, what is remembered makes way for what is to be done.
+    /// Forgets the oldest leaving group, even if its bucket is not full. New work matters more than
+    /// records, as with failure records.
     fn forget_longest_gone(&mut self) {
         if let Some(group) = self.leaving.first() {
             self.stay(group);
@@ -93,13 +93,13 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// A group without ready keys is needed again, if it was leaving.
+    /// Stops the leaving of a group, if it was leaving.
     pub(super) fn stay(&mut self, group: SlotId) {
         let groups = &mut self.groups;
         self.leaving.remove(&mut GroupLinks::<B> { groups }, group);
     }
 
-    /// Adds a group, in which so many keys are. `None` if there is no room.
+    /// Adds a group with so many keys. `None` if there is no room.
     #[inline]
     pub(super) fn add(&mut self, name: B::Name, place: Place<B>, keys: u32) -> Option<SlotId> {
         let vacancy = self.groups.vacancy()?;

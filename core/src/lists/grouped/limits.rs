@@ -1,5 +1,5 @@
-//! The limits of groups: how many runs, how fast, in which share; and pauses. Owns whether a group
-//! may start a run; never moves a key.
+//! The limits of groups: active runs, rates, weights and pauses. Owns whether a group may start a
+//! run; never moves a key.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -54,7 +54,7 @@ impl GroupLimits {
     /// Sets how many keys of the group are active at most. With zero none is handed out: after
     /// shutdown one at a time is, because a drain has to end.
     pub const fn max_active(mut self, keys: usize) -> Self {
-        // No storage holds more.
+        // No storage has more keys.
         self.share.max_active = if keys < u32::MAX as usize {
             keys as u32
         } else {
@@ -183,12 +183,12 @@ impl ConstDefault for Rate {
 }
 
 impl<B: Backing> Group<B> {
-    /// Whether it may start a run. Shutdown lifts what would keep a drain from ending.
+    /// Whether it may start a run. Shutdown lifts limits that would prevent the end of a drain.
     pub(super) fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
         !self.is_resting && self.is_within(limits, closed)
     }
 
-    /// Whether it may start a run, but for its rate.
+    /// Whether it may start a run, ignoring its rate.
     pub(super) fn is_within(&self, limits: &GroupLimits, closed: bool) -> bool {
         let share = self.own.unwrap_or(limits.share());
         let most = share.max_active.max(u32::from(closed));
@@ -197,7 +197,7 @@ impl<B: Backing> Group<B> {
 }
 
 impl<B: Backing> GroupedLists<B> {
-    /// Sets the limits of groups that have none of their own.
+    /// Sets the common limits, of groups without limits of their own.
     pub(crate) fn limit_all(&mut self, limits: GroupLimits) {
         self.limits = limits;
         self.generation = self.generation.wrapping_add(1);
@@ -249,7 +249,7 @@ impl<B: Backing> GroupedLists<B> {
         let Some(group) = self.groups.locate(name).found() else {
             return;
         };
-        // One that is not paused may be leaving, and must not come back for this.
+        // A group that is not paused may be leaving, and must not be kept because of this call.
         if let Some(own) = self.group_mut(group).filter(|own| own.paused) {
             own.paused = false;
             self.refresh(group);
@@ -278,7 +278,8 @@ impl<B: Backing> GroupedLists<B> {
     pub(crate) fn group_at(&self, group: SlotId) -> Option<(&B::Name, GroupState)> {
         let slot = self.groups.slot(group)?;
         let own = &slot.meta;
-        // Without ready keys there is no deadline at which it would be noticed that it has one.
+        // Without ready keys the group has no deadline, so nothing notices that it has a token
+        // again.
         let waits_for_token = own.is_resting && own.ready > 0;
         let share = own.own.unwrap_or(self.limits.share());
         let rate = self.rate_of(group).map(|rate| &rate.bucket);
@@ -311,7 +312,7 @@ impl<B: Backing> GroupedLists<B> {
         rests.then_some(Why::GroupNoToken { until })
     }
 
-    /// Whether a group has the rate that it had when it was looked at last. A new one begins full.
+    /// Whether the rate of a group is still the one of its last check. A new bucket would be full.
     fn keeps_rate(&self, group: SlotId) -> bool {
         if !self.is_outdated(group) || self.group(group).is_some_and(|own| own.own.is_some()) {
             return true;
@@ -320,7 +321,7 @@ impl<B: Backing> GroupedLists<B> {
         seen.is_some_and(|(rate, new)| new.has_rate_of(&rate.bucket))
     }
 
-    /// Changes a group. One that is not there is added, unless the change only removes something.
+    /// Changes a group. Adds a missing group, unless the change only removes something.
     fn change(
         &mut self,
         name: B::Name,
@@ -345,13 +346,13 @@ impl<B: Backing> GroupedLists<B> {
         Ok(())
     }
 
-    /// Whether the common limits have changed since the group was looked at.
+    /// Whether the common limits have changed since the last check of the group.
     pub(super) fn is_outdated(&self, group: SlotId) -> bool {
         let own = self.group(group);
         own.is_some_and(|own| own.generation != self.generation)
     }
 
-    /// Lets a group see the common limits.
+    /// Applies the common limits to a group.
     pub(super) fn see_limits(&mut self, group: SlotId) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
@@ -365,7 +366,7 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Gives a group a bucket, full, unless it has had one like it.
+    /// Gives a group a full bucket, unless it already has a bucket with this rate.
     pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<TokenBucket>) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
@@ -399,13 +400,13 @@ impl<B: Backing> GroupedLists<B> {
         self.rates.get(group.index()).filter(|_| own.has_rate)
     }
 
-    /// Until when the rate of a group allows no run.
+    /// When the rate of a group allows the next run.
     pub(super) fn rest_until(&self, group: SlotId) -> Instant {
         let rate = self.rates.get(group.index());
         rate.map_or(Instant::EPOCH, |rate| rate.rest_until)
     }
 
-    /// A key becomes the only ready one of a group that is blocked, or has not seen the present
+    /// Checks a group that has got its first ready key, and is blocked or has not seen the present
     /// limits.
     #[cold]
     #[inline(never)]
@@ -417,7 +418,7 @@ impl<B: Backing> GroupedLists<B> {
         self.refresh(group);
     }
 
-    /// A group that has handed out a key is at its limit, or has a rate: charges it.
+    /// Charges a group that has handed out a key, if it is now at its limit or has a rate.
     #[inline(never)]
     pub(super) fn charge(&mut self, group: SlotId, now: Instant) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
@@ -426,7 +427,7 @@ impl<B: Backing> GroupedLists<B> {
         let rate = self.rates.get_mut(group.index()).filter(|_| own.has_rate);
         if let Some(rate) = rate {
             let _ = rate.bucket.when(&mut (), now);
-            // How long the next run would have to wait.
+            // The time until the next run is allowed.
             let rest = rate.bucket.clone().when(&mut (), now);
             own.is_resting = !rest.is_zero();
             rate.rest_until = now + rest;

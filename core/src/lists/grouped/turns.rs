@@ -1,5 +1,5 @@
-//! Which groups are served, in which order. Owns the turns of the levels and the list of blocked
-//! groups; whether a group may start a run is up to its limits.
+//! The order in which groups are served. Owns the turns of the levels and the list of blocked
+//! groups; the limits of a group decide whether it may start a run.
 
 use crate::array::Array;
 use crate::id::{Index, SlotId};
@@ -9,8 +9,8 @@ use crate::store::Slots;
 use super::{Backing, GroupedLists, Level, group_in};
 
 impl<B: Backing> GroupedLists<B> {
-    /// Blocks a group, or lets it take part again, after something that it depends on has changed.
-    /// O(levels).
+    /// Blocks or unblocks a group, after a change of its limits, its rate, its pause or its active
+    /// runs. O(levels).
     pub(super) fn refresh(&mut self, group: SlotId) {
         if self.is_outdated(group) {
             self.see_limits(group);
@@ -42,8 +42,8 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Looks at a few of the groups in their turns again, because limits have changed. The others
-    /// are looked at before they give a key.
+    /// Checks a few of the groups in the turns, because limits have changed. The others are checked
+    /// before they give a key.
     pub(super) fn review_turns(&mut self) {
         let mut left = REVIEWS_MAX;
         for level in (0..B::LEVELS).rev() {
@@ -60,15 +60,15 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Looks at every blocked group again, because limits have changed: at a few of them now, and
-    /// at the rest with the operations that follow.
+    /// Checks every blocked group, because limits have changed: a few of them now, the rest with
+    /// the next operations.
     pub(super) fn review_all(&mut self) {
         self.review = self.blocked.len();
         self.review_blocked(REVIEWS_MAX);
     }
 
-    /// Looks at groups whose limits have changed. Returns whether there are more to look at before
-    /// a key is handed out.
+    /// Checks groups whose limits have changed. Returns whether more have to be checked before a
+    /// key is handed out.
     #[cold]
     pub(super) fn review_some(&mut self, most: u8) -> bool {
         self.review_blocked(most);
@@ -76,7 +76,7 @@ impl<B: Backing> GroupedLists<B> {
         stale || (self.review > 0 && self.occupied == 0)
     }
 
-    /// Looks at so many of the blocked groups again, longest first.
+    /// Checks so many of the blocked groups, longest blocked first.
     fn review_blocked(&mut self, most: u8) {
         for _ in 0..most {
             let Some(group) = self.blocked.first().filter(|_| self.review > 0) else {
@@ -90,9 +90,9 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// Blocks the groups that come first at a level and may not start a run, because the limits
-    /// have changed: at most so many. Returns whether there may be more. At every level, because a
-    /// key that has aged is handed out before those of higher levels.
+    /// Checks at most so many groups that are first in a turn and have not seen the present limits.
+    /// Returns whether there may be more. Checks every level, because an aged key is handed out
+    /// before keys of higher levels.
     fn review_first(&mut self, most: u8) -> bool {
         let mut left = most;
         for level in (0..B::LEVELS).rev() {
@@ -129,7 +129,7 @@ impl<B: Backing> GroupedLists<B> {
         Some(&mut lane.turn)
     }
 
-    /// Puts a group at the end: before the first.
+    /// Adds a group at the end, which is before the first.
     #[inline]
     pub(super) fn join_turn(&mut self, group: SlotId, level: usize) {
         let own = u32::new(group);
@@ -184,7 +184,7 @@ impl<B: Backing> GroupedLists<B> {
         }
     }
 
-    /// A group that is blocked has got its first ready key.
+    /// Adds a blocked group that has got its first ready key to the waiting ones.
     #[inline(never)]
     pub(super) fn wait(&mut self, group: SlotId) {
         if self.group(group).is_some_and(|own| own.is_resting) {
@@ -205,10 +205,10 @@ impl<B: Backing> GroupedLists<B> {
     }
 }
 
-/// How many blocked groups a change of limits looks at.
+/// How many groups a change of limits checks at once.
 const REVIEWS_MAX: u8 = 8;
 
-/// The links of the blocked groups, and of those that leave.
+/// The links of the blocked and of the leaving groups.
 pub(super) struct GroupLinks<'a, B: Backing> {
     pub(super) groups: &'a mut B::Groups,
 }

@@ -1,15 +1,17 @@
 //! Removes keys from the middle of the ring in bounded time.
 //!
-//! The ring does not know where a slot is: a number that is taken out stays in it, and is *stale*.
-//! Getters must not pass stale numbers, however many there are in a row. So while there are any,
-//! the first keys are in a list, which is longer than there are stale numbers. To keep it so, a
-//! removal moves up to two numbers from the front of the ring to the list, and a pop moves one; a
-//! stale one is dropped instead. A removal from the ring makes one more stale; a removal from the
-//! list, or a pop, shortens the list by one; and each move makes up for one of these.
+//! The ring does not know where a slot is. A removed number stays in it, and is *stale*. A getter
+//! must not step over stale numbers, because there may be many in a row. So while there are stale
+//! numbers, the first keys are in a list that is longer than their number.
 //!
-//! So the list has a key while the ring has a stale number, and once it is empty the ring is as it
-//! was. Meanwhile the first segment of the ring is kept here, which *hides* the numbers: the ring shows no first
-//! one, and its own methods need not know of all this.
+//! To keep it longer, a removal moves up to two numbers from the front of the ring to the list, and
+//! a pop moves one. A stale number is dropped instead of moved. A removal from the ring adds one
+//! stale number. A removal from the list, or a pop, shortens the list by one. Each move makes up
+//! for one of these.
+//!
+//! So the list has a key while the ring has a stale number. Once the list is empty, the ring is as
+//! before. Meanwhile the first segment of the ring is kept here, which *hides* the numbers: the
+//! ring shows no first number, and its methods need not know about removals.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -22,7 +24,7 @@ use crate::segments::Segments;
 
 use super::GrowableLinks;
 
-/// Which numbers of a ring are stale, and the keys that were moved out of it.
+/// The stale numbers of a ring, and the keys that were moved out of it.
 #[derive(Debug)]
 pub(super) struct Removals {
     /// The first ready keys. While there are any, the ring is hidden.
@@ -50,14 +52,14 @@ impl Removals {
         self.front.first()
     }
 
-    /// Takes the first key out, if the ring is hidden. O(1).
+    /// Removes the first key, if the ring is hidden. O(1).
     pub(super) fn pop(&mut self, ring: &mut Ring, links: &mut GrowableLinks) -> Option<SlotId> {
         let first = self.front.pop_front(links)?;
         self.restore(ring, links);
         Some(first)
     }
 
-    /// Takes out a key that is ready, and not the first number that the ring shows. O(1).
+    /// Removes a ready key that is not the first number of the ring. O(1).
     pub(super) fn remove(&mut self, ring: &mut Ring, links: &mut GrowableLinks, id: SlotId) {
         if self.front.contains(links, id) {
             self.front.remove(links, id);
@@ -68,7 +70,7 @@ impl Removals {
         self.restore(ring, links);
     }
 
-    /// Makes the list longer than there are stale numbers, if there are any, and hides the ring
+    /// Makes the list longer than the number of stale numbers, if there are any. Hides the ring
     /// while the list has a key.
     fn restore(&mut self, ring: &mut Ring, links: &mut GrowableLinks) {
         if ring.hidden() > 0 {

@@ -1,11 +1,11 @@
-//! A heap in three arrays. Owns where a node is stored; the order of the nodes is the heap's.
+//! A heap in three arrays. Owns where a node is stored; the heap owns their order.
 
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
 use crate::id::{Index, SlotId};
 
-/// The heap as three arrays, with the position of each slot. A node takes 12 + size(I) bytes, where
-/// an array of nodes would pad to 16.
+/// The heap as three arrays, with the position of each slot. A node takes 12 + size(I) bytes. In
+/// one array it would be padded to 16.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FixedNodes<const N: usize, I> {
@@ -15,7 +15,7 @@ pub struct FixedNodes<const N: usize, I> {
     len: usize,
 }
 
-/// What orders the nodes, in words, which need no padding.
+/// The key by which nodes are ordered, in words, which need no padding.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     due_low: u32,
@@ -45,7 +45,7 @@ impl Deadline {
         Instant::from_nanos(u64::from(self.due_high) << 32 | u64::from(self.due_low))
     }
 
-    /// Most children do not precede the least so far, and one comparison shows that.
+    /// Most children do not precede the least one so far, and one comparison shows that.
     #[inline]
     fn precedes(self, other: Self) -> bool {
         let (due, other_due) = (self.due(), other.due());
@@ -94,7 +94,7 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
                 (least, deadline) = (child, *other);
             }
         }
-        // Most often the node belongs further down, and one comparison shows that.
+        // Usually the node belongs further down, and one comparison shows that.
         if Deadline::new(*node).precedes(deadline) {
             return None;
         }

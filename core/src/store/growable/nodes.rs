@@ -1,5 +1,5 @@
 //! A heap in which the children of a node share one cache line. Owns where a node is stored; the
-//! order of the nodes is the heap's.
+//! heap owns their order.
 
 use crate::Instant;
 use crate::delay::{ARITY, Node, Nodes};
@@ -10,8 +10,8 @@ use crate::segments::Segments;
 /// value, so that the least of four is found without a branch.
 ///
 /// Node 0, the root, is the last of group [`FIRST_GROUP`]. The children of node n are n + 1 groups
-/// further, so that the groups of a node's grandchildren begin at a multiple of four, and are in
-/// one segment.
+/// further. So the groups of a node's grandchildren begin at a multiple of four, and are in one
+/// segment.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableNodes {
@@ -48,7 +48,7 @@ const fn unpack(packed: u128) -> Node {
     }
 }
 
-/// The group of a node, and its place there: the root is the last of the first group.
+/// The group of a node, and its place in the group. The root is the last of the first group.
 const fn place_of(index: usize) -> (usize, usize) {
     let flat = index + ARITY - 1;
     (FIRST_GROUP + flat / ARITY, flat % ARITY)
@@ -71,9 +71,9 @@ impl GrowableNodes {
         }
     }
 
-    /// Reads one word of each group of grandchildren, which are adjacent. One of the groups is
-    /// needed next, and which one is known only once the children have been compared, so all four
-    /// lines are fetched meanwhile. Measured: 10^6 deadlines expire in four fifths of the time.
+    /// Reads one word of each group of grandchildren, which are adjacent. One of the four groups is
+    /// needed next, but which one is only known after comparing the children. So all four lines are
+    /// fetched meanwhile. Measured: 10^6 deadlines expire in four fifths of the time.
     #[inline]
     fn touch_grandchildren(&self, index: usize) {
         let first = children_of(index * ARITY + 1);
@@ -106,7 +106,7 @@ impl Nodes for GrowableNodes {
     fn due(&self, index: usize) -> Option<Instant> {
         let (group, place) = place_of(index);
         let packed = *self.groups.get(group)?.0.get(place)?;
-        // That of the padding never comes.
+        // The padding has a deadline that never passes.
         Some(Instant::from_nanos((packed >> 64) as u64))
     }
 

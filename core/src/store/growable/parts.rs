@@ -1,18 +1,18 @@
-//! Vectors in parts, whose growth copies the first part at most. Owns the memory of the slots;
+//! Vectors in parts, whose growth copies at most the first part. Owns the memory of the slots;
 //! never moves a slot of a later part.
 
 use alloc::vec::Vec;
 
-/// A vector in parts of `LEN` items. The first grows as any vector does, which copies at most `LEN`
-/// items; each other one is allocated whole, and nothing is ever copied out of it.
+/// A vector in parts of `LEN` items. The first part grows like any vector, which copies at most
+/// `LEN` items. Each other part is allocated at once, and never copied.
 ///
-/// The first is a field of its own, so that a queue that is not large pays for nothing but it.
+/// The first part is a separate field, so that a small queue does not pay for the rest.
 ///
 /// `LEN` is a power of two, for fast division.
 #[derive(Debug)]
 pub(super) struct Parts<T, const LEN: usize> {
     first: Vec<T>,
-    /// All but the last that has an item are full.
+    /// Full parts, and after them at most one that has items and is not full.
     rest: Vec<Vec<T>>,
     len: usize,
 }
@@ -32,8 +32,8 @@ impl<T, const LEN: usize> Parts<T, LEN> {
         self.len
     }
 
-    // The rest is cut where the item begins instead of indexed. Two indexed vectors are compiled
-    // into one access of either, which costs a steady cycle 13 instructions.
+    // The rest is sliced at the item instead of indexed. Two indexed vectors are compiled into one
+    // access of either, which costs 13 instructions per steady cycle.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         match self.first.get(index) {
@@ -66,7 +66,7 @@ impl<T, const LEN: usize> Parts<T, LEN> {
             None => &mut self.first,
         };
         if part.len() == part.capacity() {
-            // By a quarter, because these are most of what a queue keeps.
+            // Grows by a quarter only, because slots are most of a queue's memory.
             part.reserve_exact((part.len() / 4 + 4).min(LEN - part.len()));
         }
         part.push(item);
@@ -86,7 +86,8 @@ impl<T, const LEN: usize> Parts<T, LEN> {
     }
 }
 
-/// The place of an item's part among those after the first; none has it if the item is in that.
+/// The index of an item's part among those after the first. Out of range if the item is in the
+/// first.
 #[inline]
 const fn of_rest<const LEN: usize>(index: usize) -> usize {
     (index / LEN).wrapping_sub(1)

@@ -1,5 +1,5 @@
-//! Records of keys that need no slot, because nothing but the record is asked about them. Owns the
-//! records that differ from the default; never drops another by itself.
+//! Records of keys without slots, for a limiter without a queue. Owns the records that differ from
+//! the default; never drops another record.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 
 use crate::store::Records;
 
-/// Keys and their records, side by side in one hash table.
+/// Keys and their records, in one hash table.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct GrowableRecords<K, R, H> {

@@ -1,5 +1,5 @@
-//! The seed of the default hasher: the system's randomness, by way of std's own hasher. Without the
-//! feature `std` there is none but that of addresses.
+//! The seed of the default hasher: the system's randomness, taken from std's own hasher. Without
+//! the feature `std` it is made of addresses.
 
 use core::hash::{BuildHasher, Hasher};
 #[cfg(feature = "std")]
@@ -15,8 +15,8 @@ use foldhash::fast::RandomState as Seeded;
 #[cfg(feature = "std")]
 use foldhash::fast::SeedableRandomState as Seeded;
 
-/// The default hasher of [`Growable`](crate::storage::Growable): foldhash. With the feature `std` it
-/// is seeded from the system's randomness, once per process and again per queue. Without, it is
+/// The default hasher of [`Growable`](crate::storage::Growable): foldhash. With the feature `std`
+/// it is seeded from the system's randomness, once per process and again per queue. Without, it is
 /// seeded from addresses of the process.
 ///
 /// # Examples
@@ -53,7 +53,8 @@ impl BuildHasher for RandomState {
     }
 }
 
-/// foldhash's hasher, under a name of our own: its versions are not those of our interface.
+/// foldhash's hasher under our own name, so that a new version of foldhash does not change our
+/// interface.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct RandomHasher(FoldHasher<'static>);
@@ -89,8 +90,8 @@ fn shared() -> &'static SharedSeed {
     SHARED.get_or_init(|| SharedSeed::from_u64(random()))
 }
 
-/// std seeds its hasher from the system once per thread, and counts up from there: SipHash makes
-/// numbers of that which cannot be guessed.
+/// std seeds its hasher from the system once per thread, and then counts up. SipHash turns that
+/// into numbers that cannot be guessed.
 #[cfg(feature = "std")]
 fn random() -> u64 {
     hash::RandomState::new().hash_one(0_u8)

@@ -1,13 +1,13 @@
-//! The index: from hashes to slot numbers, in tables of which no add moves more than a few entries.
+//! The index: hash tables from hashes to slot numbers. No add moves more than a few entries.
 //!
-//! A table of hashbrown that is full moves all it holds at once. So tables have a size, and there
-//! are as many as the slots need: one at a time is split, a few buckets with each new slot
-//! (W. Litwin, "Linear hashing: a new tool for file and table addressing", 1980). Of 2^k + m tables
-//! the first m of the first 2^k have been split, and their other halves are the last m.
+//! A full table of hashbrown moves all its entries at once. So a table has a maximum size, and a
+//! large queue has many tables. One table at a time is split, a few buckets with each new slot (W.
+//! Litwin, "Linear hashing: a new tool for file and table addressing", 1980). Of 2^k + m tables,
+//! the first m have been split, and the last m are their other halves.
 //!
-//! A slot knows the bucket of its number, so that a removal is no search. A number that leaves a
-//! crowded place leaves a *mark* there, over which searches go on. A queue whose keys come and go
-//! for long would get ever slower by them, so a table with many marks is rebuilt.
+//! A slot knows the bucket of its number, so a removal needs no search. A number that leaves a full
+//! place leaves a *mark* (a tombstone), over which searches continue. In a queue with much coming
+//! and going, marks would slow down every search, so a table with many marks is rebuilt.
 
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
@@ -15,7 +15,7 @@ use core::mem;
 
 use hashbrown::HashTable;
 
-/// What slots know about their places in the index.
+/// The slots, each of which knows its place in the index.
 pub(super) trait Places {
     /// The hash of a slot.
     fn hash(&self, id: u32) -> Kept;
@@ -24,19 +24,19 @@ pub(super) trait Places {
     fn moved(&mut self, id: u32, bucket: Bucket);
 }
 
-/// The bucket of a number; that of another one if it does not fit, which is found out.
+/// The bucket of a number. If a bucket does not fit into the type, this names another one, and a
+/// removal notices that.
 pub(super) type Bucket = u16;
 
-/// Slot numbers by the hashes that their slots keep.
-// The only table comes first, which counts what it holds.
+/// Slot numbers by their hashes, which the slots keep.
+// The only table is first, because it counts its entries.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Tables {
-    /// The only table, which grows to the size of all others. A field of its own, so that a queue
-    /// that is not large pays for nothing but it.
+    /// The only table of a small queue, which grows up to the size of others. A separate field, so
+    /// that a small queue does not pay for the rest.
     one: HashTable<u32>,
-    /// While the last table is being filled from another: the first bucket of that one that was not
-    /// looked at.
+    /// During a split, the next bucket to move of the table that is being split.
     unmoved: Option<usize>,
     /// All tables, if there are several.
     many: Vec<HashTable<u32>>,
@@ -44,19 +44,18 @@ pub(super) struct Tables {
     mask: u32,
 }
 
-/// How many buckets a table has, if there are several. They take 160 KiB.
+/// How many buckets a table has if there are several. They take 160 KiB.
 const BUCKETS: usize = if cfg!(miri) { 64 } else { 1 << 15 };
 
-/// How many slots there are for each table. A table that waits to be split has twice as many, give
-/// or take a few hundred: it is five eighths full.
+/// How many slots there are per table. A table that is not split yet has twice as many, plus or
+/// minus a few hundred, and is five eighths full.
 const SLOTS: usize = BUCKETS / 16 * 5;
 
-/// Up to so many slots most of a table is left empty. In a small, full table an add, get and finish
-/// takes a quarter longer, probably because a search reads what the last change has just written.
+/// Up to so many slots, most of a table is left empty. In a small, full table an add, get and
+/// finish take a quarter longer, probably because a search reads bytes that were just written.
 const FEW: usize = BUCKETS / 128;
 
-/// How many buckets are looked at with each new slot: a table is split before the next one has to
-/// be.
+/// How many buckets are moved with each new slot, so that one split ends before the next is due.
 const MOVES: usize = 16;
 
 impl Tables {
@@ -69,8 +68,8 @@ impl Tables {
         }
     }
 
-    /// The place of a table among many.
-    // Without a branch, because none could be predicted: which half applies is random.
+    /// The index of a hash's table among many.
+    // Without a branch, because it is random which half applies, and cannot be predicted.
     #[inline]
     fn place(&self, hash: Kept) -> usize {
         let split = selecting(hash, self.mask);
@@ -95,27 +94,28 @@ impl Tables {
         self.many.get_mut(place)
     }
 
-    /// The place of the table that is being split, and of the one that is filled.
+    /// The indices of the table that is being split, and of the one that is being filled.
     fn under_way(&self) -> Option<[usize; 2]> {
         let _ = self.unmoved?;
         let last = self.many.len().checked_sub(1)?;
         Some([last & (self.mask >> 1) as usize, last])
     }
 
-    /// The place of the table that a number may still be in, instead of where it belongs.
+    /// The index of the table in which a number may still be during a split.
     fn source(&self, hash: Kept) -> Option<usize> {
         let [source, target] = self.under_way()?;
         (self.place(hash) == target).then_some(source)
     }
 
-    /// The first number that may have a hash, which it has most of the time. [`find`](Self::find)
-    /// goes on if it has not.
+    /// The first candidate for a hash, which is usually right. If it is not, call
+    /// [`find`](Self::find).
     #[inline]
     pub(super) fn first(&self, hash: Hashed) -> Option<u32> {
         self.table(hash.kept())?.find(hash.0, |_| true).copied()
     }
 
-    /// Whether a number may be in another table than that which [`first`](Self::first) looks at.
+    /// Whether a split is in progress, so that a number may be in another table than the one in
+    /// which [`first`](Self::first) looks.
     #[inline]
     pub(super) const fn is_split(&self) -> bool {
         self.unmoved.is_some()
@@ -132,7 +132,7 @@ impl Tables {
         }
     }
 
-    /// Puts a number in that is not there, and returns its bucket. O(1) expected.
+    /// Adds a number that is not there, and returns its bucket. O(1) expected.
     #[inline(always)]
     pub(super) fn insert(&mut self, hash: Hashed, id: u32, slots: &mut impl Places) -> Bucket {
         let kept = hash.kept();
@@ -145,11 +145,12 @@ impl Tables {
         }
     }
 
-    /// Rebuilds a table, and makes it larger if keys were made to have hashes of this one.
+    /// Rebuilds a table. Makes it larger if it is really full, as with keys that were chosen to hit
+    /// this table.
     #[cold]
     #[inline(never)]
     fn rebuild(&mut self, hash: Kept, slots: &mut impl Places) {
-        // In the table that is being split all buckets are others: they have to be looked at again.
+        // Rebuilding changes all buckets, so a split of this table has to start again.
         if self
             .under_way()
             .is_some_and(|[source, _]| self.place(hash) == source)
@@ -167,7 +168,7 @@ impl Tables {
         }
     }
 
-    /// Takes a number out. O(1) expected. No other slot is looked at.
+    /// Removes a number. O(1) expected. Reads no other slot.
     #[inline(always)]
     pub(super) fn remove(&mut self, hash: Kept, id: u32, bucket: Bucket) {
         if let Some(table) = self.table_mut(hash)
@@ -198,8 +199,8 @@ impl Tables {
         }
     }
 
-    /// Goes on with the split of a table, or begins one if there are too few for so many slots.
-    /// Called for each new slot.
+    /// Continues the split of a table, or begins one if there are too few tables for `count` slots.
+    /// Call it for each new slot.
     pub(super) fn grow(&mut self, count: usize, slots: &mut impl Places) {
         if self.is_split() {
             self.move_some(MOVES, slots);
@@ -210,7 +211,7 @@ impl Tables {
         }
     }
 
-    /// Makes room for so many slots. O(n) in the slots.
+    /// Makes room for `count` slots. O(n) in the slots.
     pub(super) fn reserve(&mut self, count: usize, slots: &mut impl Places) {
         self.move_some(usize::MAX, slots);
         self.grow_one(count, slots);
@@ -220,7 +221,7 @@ impl Tables {
         }
     }
 
-    /// Leaves more than half of the only table empty, until it is as large as others.
+    /// Grows the only table, so that more than half of it is empty until it has its full size.
     fn grow_one(&mut self, count: usize, slots: &mut impl Places) {
         let (least, room) = match count {
             ..=FEW => (4 * count, 8 * count),
@@ -231,7 +232,7 @@ impl Tables {
         }
     }
 
-    /// Adds a table, which takes over about half of another one.
+    /// Adds a table that will take over about half of another one.
     fn begin_split(&mut self) {
         if self.many.is_empty() {
             self.many.push(mem::take(&mut self.one));
@@ -243,7 +244,7 @@ impl Tables {
         self.unmoved = Some(0);
     }
 
-    /// Looks at so many buckets of the table that is being split.
+    /// Moves the numbers of so many buckets of the table that is being split.
     fn move_some(&mut self, buckets: usize, slots: &mut impl Places) {
         let mask = self.mask;
         let (Some(first), Some(places)) = (self.unmoved, self.under_way()) else {
@@ -271,7 +272,7 @@ impl Tables {
 /// Whether an eighth of a table is marks, or it is full.
 #[inline]
 fn is_crowded(table: &HashTable<u32>) -> bool {
-    // A mark takes the room of a number until it is replaced by one.
+    // A mark takes the room of a number until a number replaces it.
     table.capacity() < table.num_buckets() / 4 * 3 || table.len() == table.capacity()
 }
 
@@ -298,20 +299,20 @@ const fn tables_for(slots: usize) -> usize {
     }
 }
 
-/// What selects a table: bits that neither a place in a table comes from nor the tag, as long as
-/// there are at most 2^10 tables.
+/// Selects a table, by bits that are used neither for a bucket nor for the tag, as long as there
+/// are at most 2^10 tables.
 #[inline]
 const fn selecting(hash: Kept, mask: u32) -> usize {
     (hash.0 >> 15 & mask) as usize
 }
 
-/// The bits of a hash that are used: hashbrown begins its search at the lowest, and compares the
-/// highest seven, the tag, before it asks about a number.
+/// The used bits of a hash. hashbrown starts its search at the lowest bits, and compares the
+/// highest seven, the tag, before it compares keys.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashed(u64);
 
-/// The same in 32 bits, as a slot keeps it.
+/// The same in 32 bits, for the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept(pub(super) u32);
 
@@ -321,7 +322,7 @@ impl Hashed {
     #[inline]
     pub(super) const fn new(hash: u64) -> Self {
         let used = Self(hash & USED);
-        // Where an address has 32 bits, the tag comes from the highest of these.
+        // If addresses have 32 bits, hashbrown takes the tag from the highest of these.
         if usize::BITS < 64 {
             return Self(used.kept().0 as u64);
         }
