@@ -106,9 +106,9 @@ pub(crate) fn msrv() -> Verdict {
 /// Other systems, and the packages for them. WebAssembly has an allocator and no clock. Adapters
 /// with their own clock would panic there.
 const HOSTED: (&str, &str) = (
-    "-p requeue -p requeue-std -p requeue-tokio -p requeue-shards",
+    "-p requeue -p requeue-std -p requeue-tokio -p requeue-shards -p requeue-inspect",
     "requeue/std,requeue/tokio,requeue/tracing,requeue/metrics,requeue/serde,requeue-std/ctrlc,\
-     requeue-shards/metrics",
+     requeue-shards/metrics,requeue-inspect/http",
 );
 const WASM: (&str, &str) = (
     "-p requeue -p requeue-core -p requeue-embassy",

@@ -136,7 +136,7 @@ const PAGES: &str = "docs/verification.md docs/stability.md docs/several-machine
 
 /// The beginnings of paths on these pages.
 const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ runtime-bare/ proptest/ examples/ \
-                       kube/ shards/ xtask/ docs/ .c";
+                       kube/ shards/ inspect/ xtask/ docs/ .c";
 
 /// Checks each piece of code between backticks on a page:
 ///
