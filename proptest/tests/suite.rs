@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use requeue_core::Action;
 use requeue_core::priority::{Groups, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_proptest::histories::{Looks, Operation, check};
+use requeue_proptest::histories::{Looks, Operation, Run, check};
 use requeue_proptest::subject::{
-    Bare, Cap, Configuration, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate,
+    Bare, Cap, Configuration, Direct, Drain, FloatBits, GroupOrder, OnWorkQueue, Rate,
 };
 
 /// Found by the suite: the ready list was damaged where ready keys and failure records share links.
@@ -68,6 +69,46 @@ fn groups_whose_time_has_come_are_served_before_what_is_expedited() {
         Operation::TryGet,
     ];
     assert_right_with_groups(&steps);
+}
+
+/// Two keys whose suspensions have ended are held, and take the turns of the shutdown and of the end
+/// of the last run. The key of that run is held, too, or suspended: the drain waits for the key that
+/// is due behind them.
+#[test]
+fn a_drain_waits_for_what_is_due_behind_keys_that_are_held() {
+    let mut setup = Configuration::exponential();
+    setup.policy.cool_down_ns = 9;
+    setup.due_keys_max = 1;
+    let suspend = |ns| Action::Suspend(Duration::from_nanos(ns));
+    for last in [Action::Release, suspend(5)] {
+        let end = |action| Operation::Complete(Run::Pick(0), action);
+        let steps = [
+            Operation::Add(1),
+            Operation::TryGet,
+            end(suspend(1)),
+            Operation::Add(2),
+            Operation::TryGet,
+            end(suspend(1)),
+            Operation::AddAfter(3, Duration::from_nanos(2)),
+            Operation::Add(4),
+            Operation::TryGet,
+            Operation::Add(4),
+            Operation::Advance(Duration::from_nanos(2)),
+            Operation::BeginDrain,
+            end(last),
+            Operation::Drained(Drain(0)),
+            Operation::TryGet,
+        ];
+        let never = Looks::Never;
+        assert_eq!(
+            check::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps, never),
+            Ok(())
+        );
+        assert_eq!(
+            check::<Direct<Plain, Growable>>(&setup, &steps, never),
+            Ok(())
+        );
+    }
 }
 
 fn one_in_2_ns() -> Cap {
