@@ -1,7 +1,7 @@
-//! The pauses of a loop: apimachinery's `wait.Backoff` and what is built on it, without a timer.
+//! The pauses of a loop: apimachinery's `wait.Backoff` and its users, without a timer.
 //!
-//! A queue needs none of this. It is for other loops of a controller, which retry one call or watch
-//! one source, and pause as Kubernetes' loops do. The time is an argument and the pauses are
+//! A queue does not need this. It is for other loops of a controller, which retry a call or watch a
+//! source, with the pauses of Kubernetes' loops. The time is an argument and the pauses are
 //! results, so only the loop waits.
 
 mod delays;
@@ -18,7 +18,8 @@ pub use until::BackoffUntil;
 /// The pauses of a loop: a duration that grows by a factor, up to a cap, for a number of steps.
 ///
 /// apimachinery's `wait.Backoff`: [`step`](Backoff::step) returns the next pause, and changes the
-/// value to the backoff of the pauses after it. [`delay_func`](Backoff::delay_func) makes a closure of it.
+/// value to the backoff of the pauses after it. [`delay_func`](Backoff::delay_func) makes a closure
+/// of it.
 ///
 /// | to | use |
 /// |---|---|
@@ -106,8 +107,8 @@ impl Backoff {
         }
     }
 
-    /// Returns the pause of a retry loop whose call has failed, or `None` if that was the last call:
-    /// `wait.ExponentialBackoff`. Costs as [`step`](Self::step).
+    /// Returns the pause of a retry loop whose call has failed, or `None` if that was the last
+    /// call: `wait.ExponentialBackoff`. Costs as [`step`](Self::step).
     ///
     /// There are at most [`steps`](Self::steps) calls, the first of them at once. A backoff that
     /// hits its cap has no steps left, so it ends the loop early, but only after a last pause: like

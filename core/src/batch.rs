@@ -1,5 +1,5 @@
 //! Many keys that were handed out together, and end together. Owns their tickets; never decides how
-//! many one lock hands out.
+//! many keys one lock hands out.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -59,7 +59,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     where
         H::Key: Clone,
     {
-        // A batch from the start: if a key's clone panics, the keys before it are given back.
+        // The batch exists from the start, so that it gives its keys back if a key's clone panics.
         let mut batch = Self::new(Vec::new(), queue);
         batch.fill(max.max(1));
         batch
@@ -74,7 +74,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         let Self { work, queue } = self;
         while work.len() < max {
             let chunk = H::Storage::KEYS_PER_LOCK.min(max - work.len());
-            // Before the lock, because it may copy the batch.
+            // Done before the lock, because it may copy the batch.
             work.reserve(chunk);
             let take = |run| work.push(run);
             if queue.with(|session| session.try_get_many(chunk, take)) < chunk {
@@ -206,8 +206,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         self.finish(Action::Release)
     }
 
-    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock.
-    /// Costs per key as [`Guard::finish`](crate::Guard::finish).
+    /// Ends all runs with one action, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one
+    /// lock. Costs per key as [`Guard::finish`](crate::Guard::finish).
     ///
     /// Returns how many of the runs [`release_key`](crate::binding::Shared::release_key) had ended
     /// before, usually 0.
@@ -224,7 +224,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         };
         let stale = self.queue.finish_many(rest.tickets(), action);
         mem::forget(rest);
-        // The runs are over: only now may a key's `Drop` panic.
+        // The runs have ended, so a key's `Drop` may panic now.
         self.work.clear();
         stale
     }
@@ -274,7 +274,7 @@ struct Rest<'b, H: Host> {
 }
 
 impl<H: Host> Rest<'_, H> {
-    /// Copies the tickets: a copy whose run has ended by then is stale.
+    /// Copies the tickets. A copy whose run has already ended is stale.
     fn tickets(&self) -> impl Iterator<Item = Ticket> {
         let copy = |ticket: &Ticket| Ticket {
             id: ticket.id,

@@ -2,18 +2,17 @@
 //!
 //! Users of a runtime's own `WorkQueue` do not need this module. A binding consists of
 //!
-//! 1. a [`Lock`] around a [`State`], a [`Clock`], and a type that names both: its [`Host`].
-//!    Together
-//!    they make a [`Shared`], which has the whole producer side and everything else that does not
-//!    wait;
-//! 2. for tasks, a [`Timer`] on the clock, with which the queue also has everything that waits:
+//! 1. A [`Lock`] around a [`State`], a [`Clock`], and a type that names both: its [`Host`].
+//!    Together they make a [`Shared`], with all methods that do not wait.
+//! 2. For tasks, a [`Timer`] on the clock. With it the queue also has all methods that wait:
 //!    [`get`](Shared::get), [`next`](Shared::next), [`drain`](Shared::drain),
-//!    [`add_wait`](Shared::add_wait) and the rest. Guards that hold a counted pointer are made
-//!    with [`Shared::take`]. For threads, a loop around [`Wait::look`] that parks.
+//!    [`add_wait`](Shared::add_wait) and the rest. [`Shared::take`] makes guards that own a counted
+//!    pointer. For threads, a loop around [`Wait::look`] that parks.
 //!
-//! `examples/smol.rs` of `requeue-proptest` is a binding of smol, which passes the conformance suite.
+//! `examples/smol.rs` of `requeue-proptest` is a binding of smol, which passes the conformance
+//! suite.
 //!
-//! A bare loop needs only the [`Queue`] itself, and a [`Session`] for each access. Operations that
+//! A bare loop only needs the [`Queue`] itself, and a [`Session`] for each access. Operations that
 //! may have to wait take a [`Getter`]. [`Session::poll_get`] has an example.
 
 use crate::policy::SetPolicy;

@@ -1,5 +1,5 @@
-//! The builder of a growable queue. Owns what was chosen until the queue is built; never touches a
-//! queue that is in use.
+//! The builder of a growable queue. Owns the settings until the queue is built; never touches a
+//! queue in use.
 
 #[cfg(feature = "metrics")]
 use alloc::borrow::Cow;
@@ -190,7 +190,7 @@ impl<const SET: bool> Chosen for ClientGo<SET> {
     }
 }
 
-/// What [`Builder::limiter`] replaces.
+/// The limiter, which [`Builder::limiter`] replaces.
 #[diagnostic::on_unimplemented(
     message = "`limiter` would replace the limiter that this builder has already",
     label = "`limiter`, `backoff` or `retry_rate` was called before",
@@ -201,7 +201,7 @@ pub trait Replaceable: Chosen {}
 
 impl Replaceable for ClientGo {}
 
-/// What [`Builder::backoff`] and [`Builder::retry_rate`] change.
+/// The default limiter's settings, which [`Builder::backoff`] and [`Builder::retry_rate`] change.
 #[diagnostic::on_unimplemented(
     message = "`backoff` and `retry_rate` are figures of client-go's limiter, and this builder has \
                another one",
@@ -303,7 +303,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
         })
     }
 
-    /// The same, with another limiter and other priorities.
+    /// This builder with another limiter and other priorities.
     fn with<P2, L2>(self, limiter: impl FnOnce(L) -> L2) -> Builder<K, P2, L2, R, M> {
         Builder {
             clock: self.clock,
@@ -655,7 +655,7 @@ where
     }
 }
 
-/// Does what comes once all parts of the queue are known.
+/// Applies the settings, once all parts of the queue are known.
 fn complete<K, P, L, M>(
     mut queue: Queue<K, P, L, Growable, M>,
     room: Room,

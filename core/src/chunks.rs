@@ -1,6 +1,6 @@
-//! Operations that take the lock several times, for a bounded time each: batches, walks over all
-//! keys, and all that has to make many due keys ready first. Owns how much one lock does; never
-//! changes what an operation means.
+//! Operations that take the lock several times, each time for a bounded time: batches, walks over
+//! all keys, and operations that first have to make many due keys ready. Owns the amount of work
+//! under one lock; never changes the meaning of an operation.
 
 use core::iter;
 use core::ops::Deref;
@@ -35,7 +35,8 @@ type Chunk<H, T> = <<H as Host>::Storage as Storage>::Chunk<T>;
 
 type Page<H, T> = <<H as Host>::Storage as Storage>::Page<T>;
 
-/// The next items of an iterator, as many as one lock may take, and whether there may be more.
+/// The next items of an iterator, at most as many as one lock may take, and whether there may be
+/// more.
 fn next_chunk<H: Host, T>(items: &mut impl Iterator<Item = T>) -> (Chunk<H, T>, bool) {
     let most = H::Storage::KEYS_PER_LOCK;
     let chunk: Chunk<H, T> = items.take(most).collect();
@@ -43,7 +44,7 @@ fn next_chunk<H: Host, T>(items: &mut impl Iterator<Item = T>) -> (Chunk<H, T>, 
     (chunk, has_more)
 }
 
-/// For runtimes: many runs by their tickets, and what is left.
+/// For runtimes: many runs by their tickets, and leftovers.
 impl<H: Host> Shared<H> {
     /// Ends many runs, up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. Costs
     /// per run as [`finish`](Self::finish). The iterator runs while the queue is not locked.
@@ -106,7 +107,7 @@ impl<H: Host> Shared<H> {
             return None;
         }
         when_due_are_ready(self, |session| {
-            // Read under the lock: what others do before this chunk happens before this time.
+            // The clock is read under the lock, so that this time is after all earlier operations.
             session.move_to(self.clock().now());
             session.take_delayed()
         })
@@ -130,7 +131,7 @@ pub fn add_many<H: Host>(
         let mut spares = Chunk::<H, _>::default();
         queue.with(|session| {
             for key in chunk {
-                // There is room for as many as a chunk has.
+                // This cannot fail, because there is room for a whole chunk.
                 let added = session.add(key).map_err(|key| drop(refused.push(key)));
                 all.count(added.ok());
                 let _ = session.take_spare().map(|key| spares.push(key));
@@ -203,7 +204,7 @@ pub fn retain<H: Host>(queue: &Shared<H>, mut keep: impl FnMut(&H::Key) -> bool)
 
 /// Ends as many delays as there are when it begins.
 pub fn expedite_all<H: Host>(queue: &Shared<H>) {
-    // Each call ends a delay, lets a group run whose time has come, or is the last one.
+    // Each call ends a delay, unblocks a group whose time has come, or is the last one.
     let mut left = queue.look(|queue| queue.delayed_len());
     let mut sweep = Sweep::new();
     while left > 0 {
@@ -226,8 +227,7 @@ pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item =
     ready.chain(delayed)
 }
 
-/// Makes every due key ready, a few under each lock, and then does
-/// `work`.
+/// Makes every due key ready, a few under each lock, and then does `work`.
 fn when_due_are_ready<H: Host, T>(
     queue: &Shared<H>,
     mut work: impl FnMut(&mut Access<'_, H>) -> T,
@@ -241,7 +241,7 @@ fn when_due_are_ready<H: Host, T>(
     }
 }
 
-/// What each chunk of a sweep has seen, outside of the lock. `look` returns whether there are more.
+/// The items of each chunk of a sweep, outside the lock. `look` returns whether there are more.
 fn pages<T, P: Bounded<T>>(
     mut look: impl FnMut(&mut Sweep, &mut P) -> bool,
 ) -> impl Iterator<Item = T> {

@@ -1,5 +1,5 @@
-//! What makes a queue one with groups: the function that names the group of a key, and the storage
-//! of its lists. The lists themselves are in `lists/grouped.rs`.
+//! The parts of a queue with groups: the function that names the group of a key, and the storage of
+//! its lists. The lists themselves are in `lists/grouped.rs`.
 
 use core::fmt;
 use core::hash::Hash;

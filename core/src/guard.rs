@@ -1,5 +1,5 @@
-//! A key that was handed out. Owns the ticket of its run, and ends the run exactly once, however
-//! the guard is lost; never says what an action does.
+//! A key that was handed out. Owns the ticket of its run, and ends the run exactly once, even if
+//! the guard is dropped; never defines the effect of an action.
 
 use core::convert::identity;
 use core::fmt;
@@ -15,8 +15,9 @@ use crate::work::{Ticket, Work};
 /// A key that was handed out to be worked on. Dereferences to the key.
 ///
 /// Report how the run ended: [`success`](Self::success), [`requeue_after`](Self::requeue_after),
-/// [`retry`](Self::retry), [`give_up`](Self::give_up), [`snooze`](Self::snooze), [`suspend`](Self::suspend),
-/// [`release`](Self::release), or [`finish`](Self::finish) with an [`Action`].
+/// [`retry`](Self::retry), [`give_up`](Self::give_up), [`snooze`](Self::snooze),
+/// [`suspend`](Self::suspend), [`release`](Self::release), or [`finish`](Self::finish) with an
+/// [`Action`].
 ///
 /// **A guard that is dropped unreported counts as failed**, on every runtime: its key is retried
 /// when its limiter says so, as after [`retry`](Self::retry). So nothing is lost if a worker
@@ -60,7 +61,7 @@ pub struct Guard<H: Host, R: Deref<Target = Shared<H>>> {
 
 /// A run that counts as failed if this is dropped before the run has ended.
 struct Run<H: Host, R: Deref<Target = Shared<H>>> {
-    /// Present until the run ends.
+    /// `Some` until the run ends.
     ticket: Option<Ticket>,
     queue: R,
 }
@@ -407,7 +408,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Run<H, R> {
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Run<H, R> {
-    /// Not inlined, so that dropping a guard whose run has ended costs one comparison.
+    /// Not inlined, so that dropping a guard after the end of its run costs one comparison.
     #[inline(never)]
     fn fail(&self, ticket: Ticket) {
         self.queue.finish(ticket, Action::Retry);

@@ -1,5 +1,5 @@
-//! A rate limiter with records of its own, for keys that are in no queue. Owns which records it
-//! keeps; never waits, and never runs a key.
+//! A rate limiter with its own records, for keys without a queue. Owns the choice of records to
+//! keep; never waits, and never runs a key.
 
 use core::borrow::Borrow;
 use core::hash::Hash;
@@ -46,11 +46,11 @@ where
     L: RateLimiter,
     S: Storage,
 {
-    /// All records, as long as there is no limit.
+    /// All records, if there is no limit.
     unordered: S::Records<K, L::Record>,
     /// All records, if there is a limit.
     slots: S::Slots<K, L::Record>,
-    /// Their keys in the order of their last failures, the oldest first.
+    /// The keys of these records, in the order of their last failures, the oldest first.
     lists: S::Lists<Plain>,
     limiter: L,
     failure_records_max: Option<usize>,

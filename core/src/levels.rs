@@ -1,8 +1,8 @@
-//! The priorities of a queue, and what is kept of them with each key: its levels, since when it
-//! waits, and in fixed storage the room for a policy.
+//! The priorities of a queue, and their data for each key: its levels, since when it waits, and in
+//! fixed storage the room for a policy.
 //!
-//! A queue has one level by default, and then none of this takes room or time: a key's levels are
-//! `()`, and there is a single list of ready keys.
+//! By default a queue has one level, and this takes neither room nor time: a key's levels are `()`,
+//! and there is a single list of ready keys.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -51,16 +51,16 @@ pub trait Priorities: sealed::Sealed {
 
     /// The name of a group: `()` without [`Groups`].
     type Group;
-    /// The same with this number of levels.
+    /// These priorities with another number of levels.
     type Leveled<const LEVELS: usize>: Priorities;
-    /// The same with [`Aging`].
+    /// These priorities with [`Aging`].
     type Aged: Priorities;
 
     #[doc(hidden)]
     type KeyLevels: KeyLevels;
     #[doc(hidden)]
     type Age: Age;
-    /// Where a queue of a fixed size keeps its policy. One that grows can always have one.
+    /// Where a queue of a fixed size keeps its policy. A growable queue can always have a policy.
     #[doc(hidden)]
     type FixedPolicy: KeepPolicy;
     #[doc(hidden)]
@@ -183,7 +183,7 @@ impl<const P: usize> Priorities for Levels<P> {
     type GrowableLists = LeveledLists<GrowableLinks, u32, P>;
 }
 
-/// What priorities around others, `P`, leave as it is.
+/// The parts that priorities around other priorities, `P`, do not change.
 macro_rules! inner {
     () => {
         const LEVELS: u8 = P::LEVELS;
@@ -346,7 +346,7 @@ pub trait KeyLevels: Copy + Debug + Default {
         ThreeLevels::default()
     }
 
-    /// Changes them. No effect in a queue with one level.
+    /// Changes the levels. No effect in a queue with one level.
     #[inline]
     fn set(&mut self, _change: impl FnOnce(&mut ThreeLevels)) {}
 }
@@ -381,7 +381,7 @@ impl KeyLevels for ThreeLevels {
 #[doc(hidden)]
 pub trait Age: Copy + Debug + Default {
     const EXISTS: bool = false;
-    /// How old keys become before they are served first; [`OFF`](Self::OFF) at first.
+    /// How long a key waits before it is served first. By default: [`OFF`](Self::OFF).
     type Limit: Copy + Debug;
     const OFF: Self::Limit;
 

@@ -81,12 +81,14 @@ pub trait Metrics {
         let _ = duration;
     }
 
-    /// Receives how long a key took to succeed: from when it first becomes ready to the end of a run
-    /// with [`Success`](crate::Action::Success) or [`RequeueAfter`](crate::Action::RequeueAfter).
+    /// Receives how long a key took to succeed: from when it first becomes ready to the end of a
+    /// run with [`Success`](crate::Action::Success) or
+    /// [`RequeueAfter`](crate::Action::RequeueAfter).
     ///
     /// The delay of the first add does not count. The time goes on through failed runs, backoff,
     /// [`Snooze`](crate::Action::Snooze), [`poll`](crate::Action::poll) and suspensions, and while
-    /// the key is ready, delayed or active for whatever reason. An add during the run that succeeds begins the next time.
+    /// the key is ready, delayed or active for whatever reason. An add during the run that succeeds
+    /// begins the next time.
     ///
     /// A key whose failures are forgotten without a success
     /// ([`GiveUp`](crate::Action::GiveUp)), for which nothing asks any more (its run ended with
@@ -152,7 +154,7 @@ pub trait Metrics {
         Self::Timestamps::NEED_TIME
     }
 
-    /// Notes when the key in a slot was added.
+    /// Records when the key in a slot was added.
     #[doc(hidden)]
     #[inline]
     fn stamp_added(
@@ -165,7 +167,7 @@ pub trait Metrics {
         Self::Timestamps::stamp_added(kept, at);
     }
 
-    /// Notes when the run of the key in a slot began.
+    /// Records when the run of the key in a slot began.
     #[doc(hidden)]
     #[inline]
     fn stamp_started(
@@ -191,7 +193,7 @@ pub trait Metrics {
         Self::Timestamps::waited(kept, now)
     }
 
-    /// Notes that the run of the key in a slot has ended. Returns when it began, and when the key
+    /// Records that the run of the key in a slot has ended. Returns when it began, and when the key
     /// was first added.
     #[doc(hidden)]
     #[inline]
@@ -206,7 +208,7 @@ pub trait Metrics {
         Self::Timestamps::ended(kept, forgets, was_dirty)
     }
 
-    /// Notes that nothing asks for a run of the key in a slot.
+    /// Records that nothing asks for a run of the key in a slot.
     #[doc(hidden)]
     #[inline]
     fn rest(&mut self, kept: &mut <Self::Timestamps as Timestamps>::Kept, slot: usize) {

@@ -1,6 +1,6 @@
-//! What a key may not do yet, though it is ready or due: it is held after a run or a failure, it
-//! waits for a token, or its adds are one series. Owns the settings, and what is kept of each key
-//! for them; the state machine asks. Never touches a key's phase, its deadline or its failures.
+//! Conditions for which a ready or due key still waits: a hold after a run or a failure, a missing
+//! token, a series of adds. Owns the settings, and the data of each key for them; the state machine
+//! asks. Never touches a key's phase, its deadline or its failures.
 
 use core::fmt::Debug;
 use core::time::Duration;
@@ -216,7 +216,7 @@ impl Policy {
         self.next
     }
 
-    /// Notes that a key was handed out.
+    /// Records that a key was handed out.
     #[doc(hidden)]
     pub fn start(&mut self, now: Instant) {
         let _ = self.rate.when(&mut (), now);
@@ -252,12 +252,12 @@ impl Default for Policy {
 /// table beside them.
 #[doc(hidden)]
 pub trait KeepPolicy: Debug {
-    /// Whether the queue can have a policy. All that asks for one is dead code otherwise.
+    /// Whether the queue can have a policy. If not, all code that asks for one is dead.
     const EXISTS: bool = false;
-    /// Whether keys can be suspended. All that asks for it is dead code otherwise.
+    /// Whether keys can be suspended. If not, all code that asks for it is dead.
     const SUSPENDS: bool = false;
     const NONE: Self;
-    /// What is kept in a key's own slot.
+    /// The policy's data in a key's slot.
     type InSlot: Debug + Default;
 
     /// The policy, if the queue has one.
@@ -295,7 +295,7 @@ pub trait KeepPolicy: Debug {
     ) -> Option<&'a mut Suspension> {
         None
     }
-    /// How many keys are suspended.
+    /// The number of suspended keys.
     #[inline]
     fn suspended(&self) -> usize {
         0
@@ -338,15 +338,15 @@ pub trait SetPolicy: KeepPolicy {
 #[doc(hidden)]
 pub trait KeepSuspensions: SetPolicy {}
 
-/// What is kept of a key. It outlives the key's slot only if it says nothing.
+/// The policy's data of a key. After the key has lost its slot, it must not affect the next key.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Until when the key may not run: a time that has passed if it may.
+    /// The end of the key's hold. A passed time if it is not held.
     pub(crate) held_until: Instant,
-    /// When the series of debounced adds began that has set the key's deadline; never if another
-    /// call has. Says nothing of a key that does not wait for a deadline, so nothing has to change
-    /// it when the deadline comes or is taken back, or when the key loses its slot.
+    /// When the series of debounced adds began that set the key's deadline. `NEVER` if another call
+    /// set it. Without a deadline this has no meaning. So it need not change when the deadline ends
+    /// or is removed, or when the key loses its slot.
     pub(crate) series: Instant,
 }
 
@@ -359,17 +359,17 @@ impl Default for Kept {
     }
 }
 
-/// What is kept of a key that is suspended, will be, or was, or that polls. It outlives the key's
-/// slot only if it says nothing.
+/// The data of a key that is, will be or was suspended, or that polls. After the key has lost its
+/// slot, it must not affect the next key.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspension {
-    /// Of a suspended key: its own deadline, if it is [`DELAYED`](Self::DELAYED), because the heap
-    /// has the end of the suspension. Of an active key: until when it will be suspended.
+    /// For a suspended key: its own deadline, if it is [`DELAYED`](Self::DELAYED), because the heap
+    /// has the end of the suspension. For an active key: the end of its planned suspension.
     pub(crate) at: Instant,
     flags: u8,
-    /// How many pauses of [`Action::poll`](crate::Action::poll) there were in a row. Of an idle
-    /// key, the last is the one that it waits for. Of any other, the run began because of it.
+    /// The number of pauses of [`Action::poll`](crate::Action::poll) in a row. An idle key is in
+    /// the last of them. Any other key runs, or will run, because the last one ended.
     pub(crate) pauses: u8,
 }
 
@@ -381,7 +381,7 @@ impl Suspension {
     };
     /// The key is suspended: it is neither ready nor active.
     pub(crate) const SUSPENDED: u8 = 1;
-    /// The suspended key was added, or asked for a run.
+    /// The suspended key was added, or its run asked for another.
     pub(crate) const QUEUED: u8 = 1 << 1;
     /// The suspended key has a deadline of its own.
     pub(crate) const DELAYED: u8 = 1 << 2;
@@ -441,7 +441,7 @@ pub struct InSlots<X: InSlot = ()> {
 #[doc(hidden)]
 pub trait InSlot: Copy + Debug + Default {
     const SUSPENDS: bool = false;
-    /// Counts the keys that are suspended.
+    /// Counts the suspended keys.
     type Count: Copy + Debug;
     const ZERO: Self::Count;
 

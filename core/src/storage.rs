@@ -1,7 +1,7 @@
 //! Where a queue keeps its keys: [`Storage`], the fourth parameter of its type.
 
-// This file knows a storage and all parts that belong to it: slots, lists, heap, policy. Those know
-// nothing of it.
+// This file knows a storage and all its parts: slots, lists, heap, policy. The parts do not know
+// it.
 
 #[cfg(feature = "alloc")]
 use core::hash::BuildHasher;
@@ -132,7 +132,7 @@ impl<H: BuildHasher> Storage for Growable<H> {
     type Page<T> = Vec<T, 32>;
 }
 
-/// Where a key would be found in a storage.
+/// The place of a key in a storage.
 pub(crate) type Place<K, N, S> = <<S as Storage>::Slots<K, N> as Slots<K, N>>::Place;
 
 mod sealed {

@@ -1,5 +1,5 @@
-//! Timers: how tasks wait for a point in time. Owns the loops around an alarm; whether a deadline
-//! has passed is up to the clock, because an alarm may fire early.
+//! Timers: how tasks wait for a point in time. Owns the loops around an alarm. The clock decides
+//! whether a deadline has passed, because an alarm may fire early.
 
 use core::future::poll_fn;
 use core::pin::{Pin, pin};
@@ -51,11 +51,11 @@ pub trait Timer: Clock {
     /// for that time SHOULD be left as it is.
     fn set_alarm(&self, alarm: Pin<&mut Option<Self::Alarm>>, until: Option<Instant>);
 
-    /// Polls a call that waits for a queue, if it is the turn of the task. The default only polls.
+    /// Polls a call that waits for a queue, if the task may run. By default it always may.
     ///
-    /// A runtime that gives each task a budget takes from it if the call is ready, and returns
-    /// [`Poll::Pending`] without a poll once it is used up. Otherwise a task that finds a key at
-    /// every `get` does not let others run.
+    /// A runtime with a budget per task charges the budget if the call is ready, and returns
+    /// [`Poll::Pending`] without a poll once the budget is used up. Otherwise a task that finds a
+    /// key at every `get` does not let other tasks run.
     #[inline]
     fn in_turn<T>(
         context: &mut Context<'_>,
@@ -175,7 +175,7 @@ pub async fn timeout_at<F: Future>(
     .await
 }
 
-/// Polls an alarm, if it is set, and clears it once it has rung.
+/// Polls an alarm, if it is set, and clears it once it has fired.
 pub(crate) fn fire<A: Future<Output = ()>>(
     mut alarm: Pin<&mut Option<A>>,
     context: &mut Context<'_>,

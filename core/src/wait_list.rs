@@ -31,8 +31,8 @@ pub use growable::GrowableWaitList;
 /// # let _ = EMPTY;
 /// ```
 pub trait WaitList: sealed::Sealed {
-    /// Whether a call clones its waker before it knows that it has to wait. Otherwise it looks a
-    /// second time if it has to, which is better if a clone costs more than a look.
+    /// Whether a call clones its waker before it knows that it has to wait. If not, a call that has
+    /// to wait looks twice. That is better if a clone costs more than a look.
     #[doc(hidden)]
     const CLONES_FIRST: bool = false;
     /// How many calls may wait.
@@ -44,17 +44,16 @@ pub trait WaitList: sealed::Sealed {
     /// Wakers that were taken out of the list.
     #[doc(hidden)]
     type Taken: IntoIterator<Item = Waker>;
-    /// What a call that waits for a state of the queue returns: `Result<T, WaitError>` with a
-    /// fixed number of places, `T` with as many as are needed.
+    /// The result of a call that waits for a state of the queue: `Result<T, WaitError>` with a
+    /// fixed number of places, `T` if the list grows.
     type Waited<T>;
 
-    /// Returns what a call that waited has found, `otherwise` where an error is
-    /// impossible.
+    /// Converts the result of a call. Returns `otherwise` for an error that is impossible here.
     #[doc(hidden)]
     fn waited<T>(found: Result<T, WaitError>, otherwise: T) -> Self::Waited<T>;
 
-    /// Registers a call at the end, or at the place it has, and returns the waker that it had
-    /// before. O(places) in a fixed list, O(log n) in a growable one, as every method but the last.
+    /// Registers a call at the end, or at its present place. Returns its previous waker. O(places)
+    /// in a fixed list, O(log n) in a growable one, like every method except the last.
     #[doc(hidden)]
     fn register(
         &mut self,
@@ -63,7 +62,7 @@ pub trait WaitList: sealed::Sealed {
         waker: Waker,
     ) -> Result<Option<Waker>, Waker>;
 
-    /// Returns the waker of a call, `None` if the call was woken or is not registered.
+    /// Returns the waker of a call. `None` if the call was woken or is not registered.
     #[doc(hidden)]
     fn registered(&mut self, id: &Self::Id) -> Option<&mut Waker>;
 
@@ -71,8 +70,8 @@ pub trait WaitList: sealed::Sealed {
     #[doc(hidden)]
     fn remove(&mut self, id: &mut Self::Id) -> Option<Waker>;
 
-    /// Takes the waker of the first call that waits for a key: [`take`](Self::take) of
-    /// [`Wake::ONE`], which is what most wakes are.
+    /// Takes the waker of the first call that waits for a key. Like [`take`](Self::take) of
+    /// [`Wake::ONE`], the most frequent wake.
     #[doc(hidden)]
     fn take_first(&mut self) -> Option<Waker>;
 
@@ -92,7 +91,7 @@ pub enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// The wake that is for such a call.
+    /// The wake for such a call.
     const fn wake(self) -> Wake {
         match self {
             Self::Key => Wake::ONE,
@@ -135,8 +134,7 @@ impl<const N: usize> FixedWaitList<N> {
         self.waiters.iter_mut().find(|waiter| waiter.id == id)
     }
 
-    /// Returns a number that no call has. There are more numbers than places, so at most `N + 1`
-    /// are tried.
+    /// Returns an unused number. There are more numbers than places, so this tries at most `N + 1`.
     fn vacant_id(&mut self) -> u16 {
         loop {
             self.last_id = self.last_id.wrapping_add(1);
@@ -186,7 +184,7 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
             id,
             waits_for,
         };
-        // There is room: the list is not full.
+        // This cannot fail, because the list is not full.
         if self.waiters.push(waiter).is_ok() {
             *place = Some(id);
         }
@@ -224,7 +222,7 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
             if wake.contains(own)
                 && let Some(waker) = waiter.waker.take()
             {
-                // There is room: no more are taken than there are places.
+                // This cannot fail, because at most as many are taken as there are places.
                 let _ = taken.push(waker);
                 wake = wake.without_first(own);
             }

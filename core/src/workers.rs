@@ -1,5 +1,5 @@
-//! The workers that run a reconciler, the same for every runtime. Owns what was chosen for them,
-//! and contains the panics of hooks; never starts a thread or a task.
+//! The workers that run a reconciler, the same for every runtime. Owns their settings, and contains
+//! the panics of hooks; never starts a thread or a task.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,14 +46,14 @@ use trace::{Trace, log_failure};
 pub struct Workers<'w, K, E> {
     count: Concurrency,
     max_retries: Option<u32>,
-    /// For how long a run may go on.
+    /// How long a run may take.
     timeout: Option<Duration>,
     drain_timeout: Option<Duration>,
     /// The hook for every failure.
     fail: Option<Box<OnError<'w, K, E>>>,
-    /// What logs a failure, or that a key is given up, if there is no hook.
+    /// Logs a failure, or that a key is given up, if there is no hook.
     log: fn(&Failure<E>, u32, bool),
-    /// Whether an error is the last of its key.
+    /// Whether a key is given up because of this error.
     give_up_if: Option<Box<GiveUpIf<'w, K, E>>>,
     give_up: Option<Box<OnGiveUp<'w, K, E>>>,
     overdue: Option<Box<OnOverdue<'w, K>>>,
@@ -218,8 +218,8 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// The spans are named `reconcile`, with the target `requeue` and the level `INFO`. They have
     /// the fields `key`, `attempt`, `queue_latency`, `reasons` and `outcome`. `queue_latency` is
-    /// empty unless the queue's metrics keep times, as [`Times`](crate::metrics::Times) does, and if
-    /// the key did not wait. `reasons` is empty until your reconciler records it in its current
+    /// empty unless the queue's metrics keep times, as [`Times`](crate::metrics::Times) does, and
+    /// if the key did not wait. `reasons` is empty until your reconciler records it in its current
     /// span. The outcome is `success`, `requeued`, `retried later`, `released`, `failed`,
     /// `panicked` or `timed out`, the last three with `, given up` if the key is given up. A run
     /// that is aborted has no outcome. O(1).
@@ -280,9 +280,9 @@ impl<K, E> fmt::Debug for Workers<'_, K, E> {
 
 /// Calls a hook. A panic in it ends only the hook.
 fn contain(hook: impl FnOnce()) {
-    // A hook answers for its own state, as after any panic on a thread.
+    // A hook is responsible for its own state, as after any panic on a thread.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(hook)) {
-        // The payload's `Drop` is foreign code, too: a second one is leaked.
+        // The payload's `Drop` is foreign code too. If it panics, the second payload is leaked.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(payload)));
         mem::forget(dropped);
     }

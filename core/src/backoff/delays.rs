@@ -1,12 +1,12 @@
-//! The pauses of a loop that runs for ever: apimachinery's `DelayFunc` and `BackoffManager`. Owns
-//! how the pauses grow and start again; never waits.
+//! The pauses of an endless loop: apimachinery's `DelayFunc` and `BackoffManager`. Owns the growth
+//! and the restart of the pauses; never waits.
 
 use core::time::Duration;
 
 use super::Backoff;
 use crate::Instant;
 
-/// The steps of a backoff that never uses them up: apimachinery's `math.MaxInt32`.
+/// The number of steps of an endless backoff: apimachinery's `math.MaxInt32`.
 const STEPS: u32 = i32::MAX as u32;
 
 impl Backoff {

@@ -1,5 +1,5 @@
-//! Random additions to pauses, so that loops which failed together do not retry together. Owns the
-//! arithmetic; the random bits come from the caller.
+//! Random additions to pauses, so that loops that failed together do not retry together. Owns the
+//! arithmetic; the caller provides the random bits.
 
 use core::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A loop that runs something for ever, with pauses. Owns when the next round is due; never runs or
-//! waits itself, but in the one loop that takes a timer.
+//! An endless loop with pauses. Owns the time of the next round; never runs or waits itself, except
+//! in the one loop that takes a timer.
 
 use core::fmt;
 use core::future::poll_fn;
@@ -84,14 +84,14 @@ impl<D: FnMut(Instant) -> Duration> BackoffUntil<D> {
         }
     }
 
-    /// Notes that a run begins at `now`.
+    /// Records that a run begins at `now`.
     pub fn start(&mut self, now: Instant) {
         if !self.is_sliding {
             self.pause_from(now);
         }
     }
 
-    /// Notes that the run has ended at `now`, and returns when the next one is due.
+    /// Records that the run has ended at `now`. Returns when the next one is due.
     ///
     /// If that is in the past, the next run is due now. If it is [`Instant::NEVER`], there is no
     /// next run, and the loop only waits to be stopped.

@@ -1,4 +1,4 @@
-//! Exponential backoff per key, in whole numbers. Owns how a delay grows with a key's failures;
+//! Exponential backoff per key, in integers. Owns the growth of a delay with a key's failures;
 //! never looks at the time.
 
 use core::time::Duration;
@@ -69,7 +69,7 @@ impl Exponential {
         if self.base == 0 {
             return 0;
         }
-        // `base << failures` is less than 2^63 exactly as long as one leading zero is left.
+        // `base << failures` is less than 2^63 exactly if one leading zero is left.
         if failures >= self.base.leading_zeros() {
             return self.max;
         }

@@ -1,4 +1,4 @@
-//! A few fast retries, then slow ones. Owns when the slow ones begin; never looks at the time.
+//! A few fast retries, then slow ones. Owns the number of fast retries; never looks at the time.
 
 use core::time::Duration;
 

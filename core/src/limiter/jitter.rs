@@ -1,5 +1,5 @@
-//! Random delays, so that keys that failed together are not retried together. Owns how far a delay
-//! may differ; the random bits come from the caller.
+//! Random delays, so that keys that failed together are not retried together. Owns the range of a
+//! delay; the caller provides the random bits.
 
 use core::fmt;
 use core::time::Duration;
@@ -127,8 +127,8 @@ impl<L: RateLimiter, R: FnMut() -> u64> RateLimiter for WithJitter<L, R> {
     }
 }
 
-/// A number in `0..=max`, for a `max` below the largest: the upper half of a product. No two of
-/// them differ in probability by more than 2^-64.
+/// A number in `0..=max`, for a `max` below the largest: the upper half of a product. The
+/// probabilities of two numbers differ by at most 2^-64.
 fn up_to(max: u64, rng: &mut impl FnMut() -> u64) -> u64 {
     let product = u128::from(rng()) * (u128::from(max) + 1);
     (product >> u64::BITS) as u64

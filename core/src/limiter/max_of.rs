@@ -25,7 +25,8 @@ impl RateLimiter for () {
 
 macro_rules! max_of {
     ($($limiter:ident $index:tt),+) => {
-        /// The longest delay of all. Every limiter is asked and charged, even if another one wins.
+        /// The longest delay of all. Every limiter is charged, even if another limiter's delay
+        /// wins.
         impl<$($limiter: RateLimiter),+> RateLimiter for ($($limiter,)+) {
             type Record = ($($limiter::Record,)+);
 

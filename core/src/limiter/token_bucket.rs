@@ -1,5 +1,5 @@
-//! A token bucket that all keys share. Owns the tokens, and when the next one comes; never looks at
-//! a key.
+//! A token bucket that all keys share. Owns the tokens, and the time of the next one; never looks
+//! at a key.
 
 use core::time::Duration;
 
@@ -93,8 +93,8 @@ impl TokenBucket {
         } else if rate > 0.0 {
             rate
         } else {
-            // Negative or NaN. With NaN, Go lets everything pass; a limiter without a valid rate
-            // should rather let nothing pass.
+            // Negative or NaN. With NaN, Go lets everything pass. A limiter without a valid rate
+            // should let nothing pass.
             0.0
         };
         Self {
@@ -157,7 +157,7 @@ impl TokenBucket {
         self.is_limited() && self.burst == 0
     }
 
-    /// When the next token is there, [`Instant::EPOCH`] if one is there already.
+    /// The time of the next token. [`Instant::EPOCH`] if there already is one.
     pub(crate) fn next_token(&self) -> Instant {
         if !self.is_limited() || self.tokens >= 1.0 {
             return Instant::EPOCH;
@@ -182,7 +182,7 @@ impl TokenBucket {
         self.rate == Self::UNLIMITED_RATE || self.tokens_at(now) >= f64::from(self.burst)
     }
 
-    /// Whether the other bucket fills as this one.
+    /// Whether the other bucket has the same rate and burst.
     pub(crate) fn has_rate_of(&self, other: &Self) -> bool {
         self.rate == other.rate && self.burst == other.burst
     }

@@ -1,5 +1,5 @@
 //! The metrics of a queue through the `metrics` facade. Owns their names and units; keeps no
-//! figures.
+//! values.
 
 use alloc::borrow::Cow;
 use alloc::string::ToString;
@@ -35,15 +35,16 @@ use super::{Metrics, Times};
 /// | `workqueue_time_to_success_seconds` | histogram: the time from when a key first becomes ready to its success |
 /// | `workqueue_attempts_at_success` | histogram: which attempt succeeded, from 1 |
 ///
-/// Kubernetes does not have the last seven. [`Metrics::time_to_success`] defines the last two. [`Workers::metrics`](crate::Workers::metrics) reports
-/// runs.
+/// Kubernetes does not have the last seven. [`Metrics::time_to_success`] defines the last two.
+/// [`Workers::metrics`](crate::Workers::metrics) reports runs.
 ///
 /// The depth by priority has a second label, `priority`, and a name of its own, so that no sum
 /// counts a key twice. It is reported after a call of [`levels`](Self::levels), which
 /// [`Builder::metrics`](crate::Builder) makes.
 ///
 /// [`report_running`](crate::Session::report_running) sets the gauges of present runs and of the
-/// oldest ready key. For an exporter that turns histograms into summaries by default, set [`DURATION_BUCKETS`].
+/// oldest ready key. For an exporter that turns histograms into summaries by default, set
+/// [`DURATION_BUCKETS`].
 ///
 /// # Examples
 ///
@@ -60,7 +61,7 @@ pub struct NamedMetrics {
     depth: Gauge,
     depth_max: Gauge,
     deepest: usize,
-    /// One per level, if they are reported.
+    /// One per level, if levels are reported.
     depth_by_priority: Vec<Gauge>,
     name: SharedString,
     adds: Counter,
@@ -74,7 +75,7 @@ pub struct NamedMetrics {
     retries: Counter,
     coalesced: Counter,
     delayed: Gauge,
-    /// Only the name is known yet.
+    /// So far only the name is known.
     is_detached: bool,
 }
 
@@ -229,7 +230,7 @@ impl Metrics for NamedMetrics {
     }
 }
 
-/// A gauge holds a float: counts beyond 2^53 would be rounded.
+/// A gauge is a float, so counts beyond 2^53 are rounded.
 fn count(keys: usize) -> f64 {
     keys as f64
 }

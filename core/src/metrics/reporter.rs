@@ -1,5 +1,5 @@
-//! Metrics that are chosen at run time. Owns the times that they need, beside the slots, so that a
-//! queue has one type with and without them; counts nothing itself.
+//! Metrics that are chosen at run time. Owns the times that they need, outside the slots, so that a
+//! queue has one type with and without metrics; counts nothing itself.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -55,7 +55,7 @@ pub struct Reporter(Option<Box<Reporting>>);
 struct Reporting {
     /// The times of each key, by slot.
     times: Segments<KeyTimes, 512>,
-    /// Not among the queue's own lists: metrics may be exchanged while keys are active.
+    /// Separate from the queue's own lists, because metrics may be replaced while keys are active.
     running: Running,
     links: GrowableLinks,
     to: Box<dyn Metrics<Timestamps = Times> + Send>,

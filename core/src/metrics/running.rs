@@ -1,6 +1,6 @@
-//! The runs that have not ended, in the order in which they began: from which the metrics learn how
-//! long runs have lasted, without a look at every slot. Owns the order and the sum of the starts;
-//! never begins or ends a run.
+//! The active runs in the order in which they began. From this the metrics know how long runs have
+//! lasted, without visiting every slot. Owns the order and the sum of the starts; never begins or
+//! ends a run.
 
 use core::fmt;
 use core::time::Duration;
@@ -92,7 +92,7 @@ impl Running {
         self.starts
     }
 
-    /// How long all runs together have lasted.
+    /// The total duration of all runs.
     pub(crate) fn sum(&self, now: Instant) -> Duration {
         let ends = self.slots.len() as u128 * u128::from(now.as_nanos());
         let sum = ends.saturating_sub(self.starts);
@@ -105,7 +105,7 @@ impl Running {
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// The links of a queue's own lists, in neither of which an active slot is.
+/// The links of a queue's own lists. An active slot is in neither list.
 struct SharedLinks<'a, L>(&'a mut L);
 
 impl<L: Lists> Links<u32> for SharedLinks<'_, L> {

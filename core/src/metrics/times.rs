@@ -1,5 +1,5 @@
-//! What a queue keeps of times for its metrics. Owns the times of one slot, and the choice between
-//! them and nothing; reads no clock.
+//! The times that a queue keeps for its metrics. Owns the times of one slot, and the choice to keep
+//! them; reads no clock.
 
 use core::time::Duration;
 
@@ -7,8 +7,8 @@ use super::Metrics;
 use super::running::{KeepRunning, Running};
 use crate::Instant;
 
-/// Keeps for each key when it was added, for the first time and since its last run, and when its run
-/// began.
+/// Keeps for each key when it was added, for the first time and since its last run, and when its
+/// run began.
 ///
 /// As [`Metrics::Timestamps`] it is the choice of metrics that need times. As metrics of its own it
 /// reports nothing, but a [`Guard`](crate::Guard::waited) knows how long its key has waited.
@@ -79,10 +79,10 @@ pub trait Timestamps: sealed::Sealed {
     /// Whether every operation needs the time.
     #[doc(hidden)]
     const NEED_TIME: bool;
-    /// What is kept for each key.
+    /// The data of each key.
     #[doc(hidden)]
     type Kept: Copy + Default;
-    /// What is kept for all active keys together.
+    /// The data of all active keys together.
     #[doc(hidden)]
     type Running: KeepRunning;
     /// How long a key has waited since it was added. Zero if that is not kept.
@@ -94,10 +94,10 @@ pub trait Timestamps: sealed::Sealed {
     fn stamp_started(kept: &mut Self::Kept, at: Instant);
     #[doc(hidden)]
     fn started(kept: &Self::Kept) -> Instant;
-    /// Notes that a run has ended. Returns when it began, and when the key was first added.
+    /// Records that a run has ended. Returns when it began, and when the key was first added.
     #[doc(hidden)]
     fn ended(kept: &mut Self::Kept, forgets: bool, was_dirty: bool) -> (Instant, Instant);
-    /// Notes that nothing asks for a run of the key.
+    /// Records that nothing asks for a run of the key.
     #[doc(hidden)]
     fn rest(kept: &mut Self::Kept);
 }
@@ -216,7 +216,7 @@ impl Timestamps for Times {
     }
 }
 
-/// What the metrics `M` keep for each key.
+/// The data of the metrics `M` for each key.
 pub(crate) type Kept<M> = <<M as Metrics>::Timestamps as Timestamps>::Kept;
 
 mod sealed {

@@ -15,20 +15,20 @@ pub(crate) use nodes::FixedNodes;
 
 /// Room for exactly `N` keys, inside the queue itself: for a `static`, without an allocator.
 ///
-/// `I` is the integer type of slot numbers. The default, `u8`, is enough for 255 keys; a larger
-/// queue uses `u16` or `u32`. A size that does not fit does not compile.
+/// `I` is the integer type of slot numbers. The default, `u8`, is enough for 255 keys. A larger
+/// queue needs `u16` or `u32`. A size that does not fit does not compile.
 ///
-/// A bound that is chosen at run time, on a server, is the builder's: `Builder::max_keys` limits a
-/// queue that grows, and does not change its type.
+/// On a server, use `Builder::max_keys` instead. It limits a growable queue at run time, without
+/// changing its type.
 ///
 /// # Memory
 ///
-/// The queue lies where it is built: in a `static`, or else on the stack. For each key it takes
-/// `12 + 7 * size_of::<I>()` bytes, and a slot: the key, what limiter, metrics and priorities keep
-/// for it, and 5 bytes, padded. That is 27 bytes for a `u16` key and `NoLimit` with slot numbers of
-/// `u8`; 66 for a `String` and `DefaultController` with `u16` on a 64-bit system, 264 KB for 4,000
-/// keys. A build without optimization moves a queue several times, which the stack of a thread,
-/// 2 MiB, may not have room for.
+/// The queue contains its keys, so it takes room in a `static` or on the stack. Each key takes `12
+/// + 7 * size_of::<I>()` bytes and a slot. A slot has the key, the data of limiter, metrics and
+/// priorities, and 5 bytes, padded. That is 27 bytes for a `u16` key and `NoLimit` with slot
+/// numbers of `u8`. For a `String` and `DefaultController` with `u16` on a 64-bit system it is 66,
+/// or 264 KB for 4,000 keys. A build without optimization copies a queue several times, and may
+/// overflow the stack of a thread, 2 MiB.
 ///
 /// ```
 /// use requeue::limiter::{DefaultController, NoLimit};
@@ -44,12 +44,12 @@ pub(crate) use nodes::FixedNodes;
 /// # Lookups
 ///
 /// Keys are found through a hash table of `N` chains. Its hash is fast and has no seed (Fibonacci
-/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4). A lookup is O(1) expected, and
-/// costs up to `N` comparisons, under the lock, if all keys are in one chain: an attacker who
-/// chooses the keys can bring that about, and the hasher cannot be replaced. For keys that come
-/// from outside, choose an `N` for which that is short enough, or check the keys first. On a
-/// Cortex-M3 an `add` takes 79 instructions if the key is found at once, and about 15 more for each
-/// key of the chain that precedes it: 1015 if 64 keys share a hash (`docs/firmware.md`).
+/// hashing, D. E. Knuth, *The Art of Computer Programming* 3, 6.4). A lookup is O(1) expected. If
+/// all keys are in one chain, it costs up to `N` comparisons under the lock. An attacker who
+/// chooses the keys can cause that, and you cannot replace the hasher. So for keys from outside,
+/// choose an `N` that is small enough, or check the keys first. On a Cortex-M3 an `add` takes 79
+/// instructions if the key is found at once, and about 15 more for each key before it in the chain:
+/// 1015 if 64 keys share a hash (`docs/firmware.md`).
 ///
 /// # Examples
 ///

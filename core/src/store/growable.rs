@@ -29,15 +29,15 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 /// # Hashing
 ///
 /// `H` hashes the keys. The default, [`RandomState`](crate::binding::RandomState), is foldhash.
-/// With the feature `std`, which `requeue-std` and `requeue-tokio` turn on, its seed is the
-/// system's randomness, different in each process: keys that collide cannot be prepared in advance.
-/// Without it the seed is made of addresses, which repeat if the system does not randomise them.
+/// With the feature `std`, which `requeue-std` and `requeue-tokio` enable, its seed is the system's
+/// randomness. It differs between processes, so nobody can prepare keys that collide. Without `std`
+/// the seed is made of addresses, which repeat if the system does not randomise them.
 ///
-/// A lookup is O(1) expected. Of n keys with the same hash it costs up to n comparisons, and to add
-/// all of them n²/2, each add under the lock. Foldhash does not protect against an attacker who can
-/// measure the queue and adapt the keys, or who learns the seed; SipHash does against the first,
-/// and is slower. [`Queue::from_parts`](crate::Queue::from_parts) takes any hasher that is good
-/// enough for std's `HashMap`:
+/// A lookup is O(1) expected. With n keys of one hash, a lookup costs up to n comparisons, and
+/// adding all of them costs n²/2, each add under the lock. Foldhash does not protect against an
+/// attacker who measures the queue and adapts the keys, or who learns the seed. SipHash protects
+/// against the first, and is slower. [`Queue::from_parts`](crate::Queue::from_parts) takes any
+/// hasher that is good enough for std's `HashMap`:
 ///
 /// ```
 /// use std::hash::RandomState as SipHash;
@@ -54,12 +54,12 @@ use tables::{Bucket, Hashed, Kept, Places, Tables};
 ///
 /// # Growth
 ///
-/// An add costs the same, however many keys there are. The index is one hash table up to 20,000
-/// keys. A larger queue has a table of 160 KiB for every 10,000: one table at a time is split in
-/// two, 16 buckets with each new slot. The ready list and the deadlines grow by segments. The slots
-/// are in parts. One add copies at most the first part, 2^15 slots, or one table of the index.
-/// [`Queue::with_capacity`] and [`Session::reserve`] make room in advance. If the system has no
-/// more memory, the process ends, as it does with the collections of std.
+/// The cost of an add does not depend on the number of keys. Up to 20,000 keys, the index is one
+/// hash table. A larger queue has a table of 160 KiB for every 10,000 keys. One table at a time is
+/// split in two, 16 buckets with each new slot. The ready list and the deadlines grow by segments,
+/// and the slots by parts. One add copies at most the first part, 2^15 slots, or one table of the
+/// index. [`Queue::with_capacity`] and [`Session::reserve`] make room in advance. If the system has
+/// no memory left, the process ends, as with std's collections.
 ///
 /// [`Queue::with_capacity`]: crate::Queue::with_capacity
 /// [`Session::reserve`]: crate::Session::reserve

@@ -15,7 +15,7 @@ use crate::outcome::{WaitError, Wake};
 /// wait.
 #[derive(Debug, Default)]
 pub struct GrowableWaitList {
-    /// The calls that wait for a key come first, then those that wait for room.
+    /// First the calls that wait for a key, then the calls that wait for room.
     waiters: BTreeMap<Place, Waker>,
     /// Numbers the places. 64 bits outlast any program.
     last_id: u64,

@@ -1,5 +1,5 @@
-//! The number of workers, which can change while they work. Owns the number, and the wakers of
-//! those that watch it; never starts or stops a worker.
+//! The number of workers, which can change while they work. Owns the number, and the wakers of the
+//! runs that watch it; never starts or stops a worker.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -39,8 +39,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// How often the number was set. Listeners compare this, because the number itself may have
-    /// changed and changed back.
+    /// How often the number was set. Listeners compare this, because the number may have changed
+    /// and changed back.
     version: u64,
     /// The calls that wait until the number is set again, each with a number of its own.
     waiting: Vec<(u64, Waker)>,
@@ -68,7 +68,7 @@ impl Concurrency {
         self.wake_all();
     }
 
-    /// Raises the number of workers to `workers`, if it is lower. O(n) in the runs that share it.
+    /// Raises the number of workers to `workers` if it is lower. O(n) in the runs that share it.
     fn raise(&self, workers: usize) {
         let mut state = self.lock();
         if self.get() >= workers {
@@ -117,7 +117,7 @@ impl Concurrency {
         Changes { of, id, seen }
     }
 
-    /// No code of others runs under this lock, so nothing is lost if it was poisoned.
+    /// No foreign code runs under this lock, so a poisoned lock is harmless.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! Keys that were given up, kept to be looked at. Owns their order and how many are kept; never
-//! adds one to a queue by itself.
+//! A list of keys that were given up. Owns their order and the limit on them; never adds a key to a
+//! queue by itself.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

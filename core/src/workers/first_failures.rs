@@ -1,5 +1,5 @@
-//! For how long each key has failed, by which workers may give it up. Owns the first failure of
-//! each key; never ends a run.
+//! How long each key has failed, so that workers can give it up. Owns the first failure of each
+//! key; never ends a run.
 
 use alloc::boxed::Box;
 use core::hash::Hash;
@@ -20,7 +20,7 @@ struct FirstFailures<K> {
 
 struct State<K> {
     firsts: HashMap<K, Instant, RandomState>,
-    /// How many keys there may be before those that the queue has let go are removed.
+    /// At this number of keys, keys that the queue no longer has are removed.
     sweep_at: usize,
 }
 

@@ -1,5 +1,5 @@
-//! When a key that fails is given up: after so many retries, at the last of its errors, once it has
-//! failed for too long, or because its reconciler says so. Owns this decision; never ends the run.
+//! Decides when to give up a failing key: after a number of retries, at a permanent error, after a
+//! time, or because its reconciler says so. Owns this decision; never ends the run.
 
 use alloc::boxed::Box;
 
@@ -7,8 +7,8 @@ use super::run::Runs;
 use super::{Workers, contain};
 use crate::failure::Failure;
 
-/// Whether a key has failed for too long at this attempt. Without an attempt the key has worked, or
-/// is given up: its first failure is forgotten.
+/// Returns whether a key has failed for too long at this attempt. Without an attempt, the key has
+/// succeeded or is given up, and its first failure is forgotten.
 pub(super) type IsTooOld<'w, K> = dyn Fn(&K, Option<u32>, &dyn Runs<K>) -> bool + Send + Sync + 'w;
 
 impl<'w, K, E> Workers<'w, K, E> {
@@ -101,7 +101,7 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Decides whether a key that has failed is given up.
+    /// Decides whether to give up a key that has failed.
     pub(super) fn gives_up(
         &self,
         key: &K,
@@ -123,7 +123,7 @@ impl<'w, K, E> Workers<'w, K, E> {
         is_last
     }
 
-    /// Forgets for how long a key has failed.
+    /// Forgets the first failure of a key.
     pub(super) fn forget_age(&self, key: &K, queue: &impl Runs<K>) {
         if let Some(is_too_old) = &self.is_too_old {
             is_too_old(key, None, queue);

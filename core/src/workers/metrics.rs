@@ -1,5 +1,5 @@
 //! The metrics of workers through the `metrics` facade. Owns their names and units; keeps no
-//! figures.
+//! values.
 
 use alloc::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! One run of a key, from its beginning to the report of its end. Owns what observers and hooks see
-//! of it, and in which order; never takes a key or ends its run in the queue.
+//! One run of a key, from its beginning to the report of its end. Owns the calls of observers and
+//! hooks, and their order; never takes a key or ends its run in the queue.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -90,7 +90,7 @@ pub enum RunEvent<'e, E> {
     Aborted,
 }
 
-/// What watches the runs of workers.
+/// An observer of the runs of workers.
 pub(super) type Observer<'w, K, E> = dyn Fn(&K, &RunEvent<'_, E>) + Send + Sync + 'w;
 
 /// A run that goes on. Made by [`Workers::begin`], and passed to [`Workers::end`]. For runtimes.
@@ -215,7 +215,7 @@ impl<K, E> Workers<'_, K, E> {
         }
         match &self.give_up {
             Some(hook) if is_given_up => contain(|| hook(key, failure)),
-            // Its `Drop` is foreign code, too.
+            // Its `Drop` is foreign code too.
             _ => contain(|| drop(failure)),
         }
         if is_given_up { Action::GiveUp } else { asked }

@@ -1,5 +1,5 @@
-//! Which workers a run has, and which are surplus: the same for every runtime. Owns their numbers,
-//! and when a worker may take a key; never starts one.
+//! The workers of a run, and which of them are surplus: the same for every runtime. Owns their
+//! numbers, and whether a worker may take a key; never starts a worker.
 
 use alloc::vec::Vec;
 use core::hash::Hash;
@@ -114,11 +114,11 @@ impl Slots {
 /// One worker of a `run`. For runtimes. [`Slots`] has an example.
 #[derive(Debug)]
 pub struct Worker {
-    /// That of its slot.
+    /// The number of its slot.
     number: usize,
     /// Whether it ends because it is surplus.
     is_surplus: bool,
-    /// For how long after shutdown it takes keys.
+    /// How long after shutdown it still takes keys.
     drain_limit: Option<Duration>,
 }
 
@@ -209,7 +209,7 @@ impl Worker {
             _ => None,
         };
         if ends_at.is_some() {
-            // A queue that needs no time was given none.
+            // A queue that does not need the time did not get it.
             session.move_to(clock.now());
         }
         if self.is_surplus || ends_at.is_some_and(|end| session.now() >= end) {

@@ -1,5 +1,5 @@
 //! A span per run of a key, if the feature `tracing` is on. Both files have the same interface.
-//! Owns how an outcome is called; never decides one.
+//! Owns the names of outcomes; never decides an outcome.
 
 #[cfg(not(feature = "tracing"))]
 mod disabled;
@@ -19,7 +19,7 @@ pub(super) use disabled::log_failure;
 #[cfg(feature = "tracing")]
 pub(super) use enabled::log_failure;
 
-/// How a run ended, as the span records it.
+/// The outcome of a run, for its span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome(&'static str);
 

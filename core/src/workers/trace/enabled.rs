@@ -39,7 +39,7 @@ impl<K> Trace<'_, K> {
         RunSpan(span)
     }
 
-    /// Logs a run that goes on after its deadline.
+    /// Logs a run that continues after its deadline.
     pub(in crate::workers) fn log_overdue(&self, key: &K, limit: Duration) {
         let key = self.show.as_ref().map(|show| display(Shown { key, show }));
         warn!(target: "requeue", key, ?limit, "reconcile is overdue");
@@ -81,7 +81,7 @@ impl RunSpan {
     }
 }
 
-/// Logs a failure, or that a key is given up for it, if there is no hook for that.
+/// Logs a failure, or that a key is given up because of it, if there is no hook for that.
 pub(in crate::workers) fn log_failure<E: fmt::Debug>(
     failure: &Failure<E>,
     attempt: u32,
