@@ -1,4 +1,22 @@
 #![doc = include_str!("../README.md")]
+//! # Where to look
+//!
+//! There are three layers, each tested without the next. [`Queue`] is the state machine, with plain
+//! `&mut self` and the time as an argument. [`Shared`](binding::Shared) is a queue behind a
+//! [`Lock`](binding::Lock), with a [`Clock`](binding::Clock), and [`Wait`](binding::Wait) is a call
+//! that waits. A runtime adds its lock, its clock, and how it parks a thread or sets a timer.
+//!
+//! | you want to | use |
+//! |---|---|
+//! | keep a queue behind your own lock | [`Queue`], and [`Queue::at`] for each access |
+//! | call its operations | [`Session`] |
+//! | say how a run ended | [`Action`] |
+//! | choose how long a failed key waits | [`limiter`]; without a queue [`KeyedLimiter`](limiter::KeyedLimiter) |
+//! | choose priorities, groups or a policy | [`priority`], [`Policy`] |
+//! | choose where keys are stored | [`storage`] |
+//! | receive figures | [`metrics`] |
+//! | retry a call with apimachinery's backoff | [`backoff`] |
+//! | bind the queue to a runtime | [`binding`], which says how |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -237,9 +237,8 @@ methods! {
     ///     }
     ///     queue.shut_down();
     ///     Ok(())
-    /// })?;
+    /// }).unwrap();
     /// assert_eq!(attempts, 3);
-    /// # Ok::<(), requeue::bare::WaitError>(())
     /// ```
     pub fn run<A: IntoAction>(&self, mut reconcile: impl FnMut(&K) -> A) -> Result<(), WaitError>
     where

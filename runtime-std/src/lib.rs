@@ -1,4 +1,19 @@
 #![doc = include_str!("../README.md")]
+//! # Where to look
+//!
+//! | you want to | use |
+//! |---|---|
+//! | run a reconciler on several threads | [`WorkQueue::run`]; [`run_with`](WorkQueue::run_with) also passes a [`RunContext`] |
+//! | set retries, timeouts, hooks and the drain | [`Workers`]; [`Concurrency`] to change their number, [`DeadKeys`] to keep what is given up |
+//! | take keys yourself | [`get`](WorkQueue::get), [`get_timeout`](WorkQueue::get_timeout), [`try_get`](WorkQueue::try_get), [`get_many`](WorkQueue::get_many) |
+//! | end a run | the [`Guard`]: `success()`, `retry()` and the rest of [`Action`]. Dropping it counts as a failure |
+//! | choose the backoff, a bound, metrics or the clock | [`WorkQueue::builder`]. The type stays `WorkQueue<String>` |
+//! | use priorities or groups | [`priority`] |
+//! | give an event source a handle | [`WorkQueue::producer`] |
+//! | see what the queue does | [`why`](WorkQueue::why), [`stats`](WorkQueue::stats), [`snapshot`](WorkQueue::snapshot) |
+//! | test without waiting | [`ManualClock`] |
+//! | stop in order on ctrl-c or SIGTERM | `on_ctrl_c`, with the feature `ctrlc` |
+//! | repeat work with growing pauses, without a queue | [`backoff_until`] |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -73,10 +73,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// let sum = AtomicU32::new(0);
     /// let leftovers = queue.run(4, |key: &u32| {
     ///     sum.fetch_add(*key, Ordering::Relaxed);
-    /// })?;
+    /// }).unwrap();
     /// assert_eq!(sum.into_inner(), 5050);
     /// assert!(leftovers.is_empty());
-    /// # Ok::<_, std::io::Error>(())
     /// ```
     pub fn run<'w, E: 'w, R: IntoAction<Error = E>>(
         &self,
@@ -114,8 +113,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// queue.run_with(1, |node: &&str, run: RunContext| {
     ///     println!("{node}: attempt {}", run.attempt);
     ///     queue.shut_down();
-    /// })?;
-    /// # Ok::<_, std::io::Error>(())
+    /// }).unwrap();
     /// ```
     pub fn run_with<'w, E: 'w, R: IntoAction<Error = E>>(
         &self,
