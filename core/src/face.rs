@@ -352,17 +352,17 @@ macro_rules! queue_face {
                 .timed(true, |session| session.add_debounced(key, quiet, max))
         }
 
-        /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the
-        /// lowest level makes way, and is returned. O(log n).
+        /// As [`add_with`](Self::add_with), but if there is no room, evicts the newest ready key of
+        /// the lowest level, and returns it. O(log n).
         ///
         /// Only a key of a lower level than
-        /// [`AddOptions::priority`](requeue_core::AddOptions::priority) makes way, together with
-        /// its deadline. It can be [restored](Self::restore).
+        /// [`AddOptions::priority`](requeue_core::AddOptions::priority) is evicted, together with
+        /// its deadline. You can [restore](Self::restore) it.
         ///
         /// # Errors
         ///
         /// As [`add_with`](Self::add_with). [`Rejected::Full`](requeue_core::Rejected::Full) if no
-        /// key can make way: nothing changes.
+        /// key can be evicted. Nothing has changed then.
         ///
         /// # Examples
         ///
@@ -370,7 +370,7 @@ macro_rules! queue_face {
         #[doc = $example]
         #[doc = concat!("use ", $krate, "::AddOptions;")]
         ///
-        /// // There is room, so no key makes way.
+        /// // There is room, so no key is evicted.
         /// let added = queue.add_displacing("node-7", AddOptions::new()).unwrap();
         /// assert_eq!(added.1, None);
         /// ```
@@ -387,20 +387,19 @@ macro_rules! queue_face {
             })
         }
 
-        /// Adds a key as another queue has handed it back: ready, or delayed by what was left of
-        /// its delay, at its priority level, with its failures on record. O(log n).
+        /// Adds a key that another queue returned, with its remaining delay, its priority level and
+        /// its failures. O(log n).
         ///
-        /// A key that the queue already has is added once more, by the same rules as ever: of two
-        /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
-        /// failures the larger counts.
+        /// If the queue already has the key, the earlier deadline, the higher priority level and the
+        /// larger number of failures count.
         ///
         /// # Errors
         ///
-        /// As [`add_with`](Self::add_with), with the whole leftover: nothing has changed.
+        /// As [`add_with`](Self::add_with), with the whole leftover. Nothing has changed then.
         ///
         /// # Examples
         ///
-        /// A program saves what a shutdown hands back, and restores it in that order when it
+        /// A program saves the keys that a shutdown returns, and restores them in that order when it
         /// starts:
         ///
         /// ```
@@ -714,9 +713,9 @@ macro_rules! queue_face {
         /// looks at 32 slots (8 with `Fixed` storage) under each lock, O(1) each. It looks no
         /// further than you ask, for example with `take`. Changes nothing.
         ///
-        /// Keys come in no order. A key that the queue has all the time comes exactly once. One that
-        /// is added or removed meanwhile may or may not come. Each is shown as it is when it is
-        /// looked at, as [`state`](Self::state) shows it. Keys are cloned while the queue is locked.
+        /// The keys are in no order. A key that the queue has all the time appears exactly once. A key
+        /// that is added or removed meanwhile may or may not appear. Each has the state of the moment
+        /// at which the iterator reaches it. Keys are cloned while the queue is locked.
         ///
         /// # Examples
         ///
@@ -763,15 +762,15 @@ macro_rules! queue_face {
         }
     };
     (control: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
-        /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
+        /// Cancels the work of a key: it is no longer ready, dirty or delayed. O(log n).
         ///
-        /// Returns what the key was, `None` if it was neither ready, active nor delayed: then
-        /// nothing changes. A present run goes on, and can ask by
+        /// Returns the state that the key had, or `None` if it was neither ready, active nor delayed.
+        /// Then nothing changes. A run that has begun continues. It can call
         /// [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled) or [`state`](Self::state).
         /// The failures of the key stay on record, until [`forget`](Self::forget). The other keys
         /// keep their order.
         ///
-        /// After shutdown this works as before, and a drain ends if nothing is left.
+        /// This works after shutdown, too. A drain ends if it cancels the last key.
         ///
         /// # Examples
         ///
@@ -792,11 +791,10 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.cancel(key))
         }
 
-        /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log
-        /// n).
+        /// Cancels the deadline of a key. Returns it, or `None` if the key is not delayed. O(log n).
         ///
-        /// A key that is also ready or active stays so. A deadline that has passed is an add that
-        /// has happened: there is nothing left to take back but with [`cancel`](Self::cancel).
+        /// A key that is also ready or active stays so. A deadline that has passed has added the key
+        /// already. Use [`cancel`](Self::cancel) for such a key.
         ///
         /// # Examples
         ///
@@ -817,29 +815,29 @@ macro_rules! queue_face {
         /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most, from now.
         /// Returns whether the key is suspended now, or will be when its run ends. O(log n).
         ///
-        /// Use this if a key waits for an event: its own write must come back, or another object
-        /// must appear. **Call it before what causes the event**, because it takes back a `resume`
-        /// that came earlier in the same run. A run that learns only at its end what it waits for
-        /// returns [`Action::Suspend`]($crate::Action::Suspend), which heeds such a `resume`. A
+        /// Use this if a key waits for an event: its own write must arrive in a cache, or another
+        /// object must appear. **Call it before you cause the event**, because it cancels a `resume`
+        /// that came earlier in the same run. If a run learns only at its end that it must wait,
+        /// return [`Action::Suspend`]($crate::Action::Suspend), which obeys an earlier `resume`. A
         /// suspended key is not handed out and takes no worker:
         ///
         /// | what happens to a suspended key | what becomes of it |
         /// |---|---|
         /// | it is added | it runs when the suspension ends, at the highest priority that was asked for; more adds coalesce |
         /// | it is added for a later time | it also runs at that time, or when the suspension ends, if that is later |
-        /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it; else nothing is left |
-        /// | the timeout ends | it runs in any case, because an event may have been missed, and [the run learns so]($crate::RunContext) |
-        /// | `suspend` | the new timeout counts, even a shorter one; all else stays |
-        /// | [`cancel`](Self::cancel) | its work is taken back, and it is no longer suspended |
+        /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it. Otherwise it is idle |
+        /// | the timeout ends | it runs in any case, because an event may have been missed. [The run is told]($crate::RunContext) |
+        /// | `suspend` | the new timeout counts, even a shorter one |
+        /// | [`cancel`](Self::cancel) | its work is cancelled, and it is no longer suspended |
         /// | [`forget`](Self::forget) | it stays suspended |
         /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
         /// | shutdown | a leftover, with the time left until the timeout |
         ///
         /// A key that is ready or delayed is suspended at once. An active key is suspended when its
-        /// run ends, however it ends, and what the action asks for is kept: after a `Retry` one
-        /// more failure is counted, and the key has the delay of that. If the timeout is over by
-        /// then, the key runs again at once. A [hold]($crate::Policy) that ends later than the
-        /// suspension delays the key until then, also after `resume`.
+        /// run ends, with any action. The action still counts: a `Retry` counts a failure, and sets
+        /// its delay. If the timeout has passed by then, the key runs again at once. If a
+        /// [hold]($crate::Policy) ends later than the suspension, the key waits for the hold, also
+        /// after `resume`.
         ///
         /// Returns `false` and changes nothing if the queue does not have the key or has only its
         /// failures, and after shutdown. With a timeout of
@@ -882,17 +880,17 @@ macro_rules! queue_face {
                 .timed(true, |session| session.suspend(key, timeout))
         }
 
-        /// Ends the suspension of a key, or takes back the one that would begin when its run ends.
+        /// Ends the suspension of a key, or cancels the one that would begin when its run ends.
         /// Returns whether there was one. O(log n).
         ///
         /// The key becomes ready if it was added meanwhile, or was ready before, or if
         /// [`Action::Suspend`]($crate::Action::Suspend) has asked for a run. If it was added for a
         /// later time, it is delayed until then.
         ///
-        /// Call this for the event that the key waits for. If the key is active, the call is kept
-        /// until its run ends, so that an event is not lost that is faster than the run: an
-        /// `Action::Suspend` of that run makes the key ready at once. A [`suspend`](Self::suspend)
-        /// after this counts. So a key whose every event resumes it never waits.
+        /// Call this when the event arrives that the key waits for. The event may be faster than the
+        /// run. So if the key is active, the queue remembers the call until the run ends: an
+        /// `Action::Suspend` of that run makes the key ready at once. A later
+        /// [`suspend`](Self::suspend) in the run cancels the call.
         ///
         /// Does nothing for any other key, and after shutdown.
         ///
@@ -921,9 +919,9 @@ macro_rules! queue_face {
         /// [Cancels](Self::cancel) the keys that `keep` returns `false` for. Returns how many.
         /// O(slots), and O(log n) for each key that is cancelled, a few of them under each lock.
         ///
-        /// Asks about each key that is ready, active or delayed, in no order; the order of those
-        /// that stay does not change. A key that is added meanwhile may or may not be asked about.
-        /// `keep` runs while the queue is locked: it must not touch it.
+        /// Calls `keep` for each key that is ready, active or delayed, in no order, and perhaps for
+        /// keys that are added meanwhile. The other keys keep their order. `keep` runs while the queue is
+        /// locked, and must not call it.
         ///
         /// # Examples
         ///
@@ -943,7 +941,8 @@ macro_rules! queue_face {
 
         /// [Cancels](Self::cancel) all keys. Returns how many. Costs as [`retain`](Self::retain).
         ///
-        /// Present runs go on, and failures stay on record. A key that is added meanwhile may stay.
+        /// Runs that have begun continue, and failures stay on record. A key that is added meanwhile
+        /// may stay.
         ///
         /// # Examples
         ///
@@ -961,9 +960,8 @@ macro_rules! queue_face {
         /// Ends the delay of a key now, as if its deadline had passed. Returns whether it had one.
         /// O(log n).
         ///
-        /// The key becomes ready, or dirty if it is active; if it is ready, it stays where it is. A
-        /// key that is [held](requeue_core::Policy) waits until its hold is over. Does nothing
-        /// after shutdown.
+        /// The key becomes ready, or dirty if it is active. A ready key keeps its place. A
+        /// [held](requeue_core::Policy) key waits until its hold ends. Does nothing after shutdown.
         ///
         /// # Examples
         ///
@@ -1010,9 +1008,9 @@ macro_rules! queue_face {
         /// Hands out no more keys until [`unpause`](Self::unpause): calls that wait for a key wait,
         /// even if keys are ready, and time out as usual. O(1).
         ///
-        /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and
-        /// present runs end as usual. Shutdown ends a pause, because a drain has to end, and after
-        /// it this does nothing.
+        /// Everything else continues: you can add, cancel and look at keys, delays end, and runs
+        /// end as usual. Shutdown ends a pause, because a drain has to end. After shutdown this does
+        /// nothing.
         ///
         /// # Examples
         ///
@@ -1150,7 +1148,7 @@ macro_rules! queue_face {
         }
 
         /// Hands out no more keys of a group until [`unpause_group`](Self::unpause_group). Everything
-        /// else goes on, and shutdown ends the pause. O(levels).
+        /// else continues, and shutdown ends the pause. O(levels).
         ///
         /// # Errors
         ///
@@ -1226,8 +1224,8 @@ macro_rules! queue_face {
         /// Returns the groups, with the figures of each: an iterator that looks at 32 of them (8
         /// with `Fixed` storage) under each lock, O(1) each. Changes nothing.
         ///
-        /// Groups come in no order. A group that is there all the time comes exactly once. Names are
-        /// cloned while the queue is locked.
+        /// The groups are in no order. A group that exists all the time appears exactly once. Names
+        /// are cloned while the queue is locked.
         ///
         /// # Examples
         ///
@@ -1252,9 +1250,9 @@ macro_rules! queue_face {
         /// ready. Ends every wait for a drain. O(1), and O(n) in the calls that wait, which are
         /// woken.
         ///
-        /// An active key that is dirty is ready again after its run, and getters may have left by
-        /// then. A drain waits for such keys, and so do getters meanwhile:
-        /// [`Session::begin_drain`](requeue_core::Session::begin_drain) says the rule.
+        /// A dirty key is ready again after its run, and getters may have left by then. During a drain
+        /// getters wait for such keys: [`Session::begin_drain`](requeue_core::Session::begin_drain)
+        /// has the rule.
         ///
         /// Delayed keys stay until they are [taken](Self::take_delayed) or the queue is dropped.
         ///
@@ -1296,9 +1294,9 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.closed_at())
         }
 
-        /// Takes out every key that is ready or delayed, after shutdown: ready keys first, then
-        /// delayed ones in the order of their deadlines. Active keys are not touched. Empty before
-        /// shutdown. O(log n) per key, each under a lock of its own.
+        /// Removes and returns every key that is ready or delayed, after shutdown: ready keys first,
+        /// then delayed keys in the order of their deadlines. Active keys stay. Empty before shutdown.
+        /// O(log n) per key, each under a lock of its own.
         ///
         /// # Examples
         ///

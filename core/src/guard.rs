@@ -24,8 +24,8 @@ use crate::work::{Ticket, Work};
 /// panics, a task is cancelled, or a `?` returns early. While the queue shuts down, such a key is
 /// kept for [`take_delayed`](crate::Session::take_delayed).
 ///
-/// A guard that is leaked (`mem::forget`) keeps its key active for ever, so that a drain never
-/// ends: give the drain a timeout, or end the run with
+/// A leaked guard (`mem::forget`) keeps its key active forever, so a drain never ends. Give the
+/// drain a timeout, or end the run with
 /// [`release_key`](crate::binding::Shared::release_key).
 ///
 /// `R` is how the guard refers to its queue: a reference, or a counted pointer for a guard that
@@ -137,9 +137,9 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
     /// Returns whether the key was [cancelled](crate::binding::Shared::cancel) since this run
     /// began. O(1), under the lock.
     ///
-    /// A run that takes long asks now and then, and stops. It stays so even if the key is added
-    /// meanwhile: that makes another run. A reconciler of a `run`, which has no guard, asks
-    /// [`state`](crate::binding::Shared::state).
+    /// Ask now and then in a long run, and stop it. An add after the cancellation changes nothing
+    /// here, because it makes another run. A reconciler of a `run` has no guard: call
+    /// [`state`](crate::binding::Shared::state) there.
     ///
     /// # Examples
     ///
@@ -169,7 +169,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         }
     }
 
-    /// Ends the run: it worked, and the key's failures are forgotten. O(1).
+    /// Ends the run as a success, and forgets the key's failures. O(1).
     ///
     /// # Examples
     ///
@@ -187,8 +187,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Success)
     }
 
-    /// Ends the run: it worked, and the key runs again after `delay`, added or not. Its failures
-    /// are forgotten. O(log n).
+    /// Ends the run as a success, and runs the key again after `delay`. Forgets its failures. O(log
+    /// n).
     ///
     /// # Examples
     ///
@@ -207,8 +207,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::RequeueAfter(delay))
     }
 
-    /// Ends the run: it failed. Counts a failure, and the key runs again when its limiter says so.
-    /// O(log n).
+    /// Ends the run as a failure, and retries the key when its limiter says so. Counts one more
+    /// failure. O(log n).
     ///
     /// # Examples
     ///
@@ -226,8 +226,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Retry)
     }
 
-    /// Ends the run: it failed for good. The key's failures are forgotten, and the key runs again
-    /// only if it is added. O(1).
+    /// Ends the run as a failure that no retry helps. The key runs again only if it is added. Forgets
+    /// its failures. O(1).
     ///
     /// # Examples
     ///
@@ -245,8 +245,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::GiveUp)
     }
 
-    /// Ends the run: it neither worked nor failed, and the key runs again after `delay`. Its
-    /// failures stay as they are. O(log n).
+    /// Ends the run as neither a success nor a failure, and runs the key again after `delay`. Its
+    /// failures stay on record. O(log n).
     ///
     /// # Examples
     ///
@@ -266,8 +266,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Snooze(delay))
     }
 
-    /// Ends the run: the key runs again after a pause, `min` at first and then twice as long each
-    /// time, up to `max`. Its failures stay as they are. O(log n).
+    /// Ends the run, and runs the key again after a pause: `min` at first, then twice as long each
+    /// time, up to `max`. Its failures stay on record. O(log n).
     ///
     /// [`Action::poll`] says when the pauses start again.
     ///
@@ -288,8 +288,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::poll(min, max))
     }
 
-    /// Ends the run: the key waits for an event, and runs again when it is resumed, but after
-    /// `timeout` at the latest. Its failures stay as they are. O(log n).
+    /// Ends the run, and lets the key wait for an event. The key runs again when you call `resume`,
+    /// and after `timeout` at the latest. Its failures stay on record. O(log n).
     ///
     /// # Examples
     ///
@@ -308,7 +308,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
         self.finish(Action::Suspend(timeout))
     }
 
-    /// Ends the run and changes nothing else: the key's failures stay as they are. O(1).
+    /// Ends the run, and changes nothing else. The key's failures stay on record. O(1).
     ///
     /// # Examples
     ///

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 /// How a key is added: the options of [`add_with`](crate::Session::add_with).
 ///
-/// Fields may be added in later versions: set those that matter, and take the rest from
-/// [`new`](Self::new).
+/// Set the fields that matter, and take the rest from [`new`](Self::new). Later versions may add
+/// fields.
 ///
 /// # Examples
 ///
@@ -40,12 +40,11 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AddOptions {
-    /// How long the key has to wait, `None` for not at all. As with
-    /// [`add_after`](crate::Session::add_after), zero means not at all too, and `Duration::MAX`
-    /// means never.
+    /// How long the key waits. `None` and zero mean no delay, and `Duration::MAX` means never, as with
+    /// [`add_after`](crate::Session::add_after).
     pub after: Option<Duration>,
 
-    /// Counts a failure, and asks the limiter how long the key has to wait, as
+    /// Counts a failure, and asks the limiter how long the key waits, as
     /// [`add_rate_limited`](crate::Session::add_rate_limited) does. If `after` is set too, the
     /// shorter of the two delays counts.
     pub rate_limited: bool,
@@ -57,16 +56,16 @@ pub struct AddOptions {
     /// An add can raise the level of a key, but never lowers it.
     pub priority: Option<u8>,
 
-    /// What becomes of a deadline that the key already waits for.
+    /// What happens to a deadline that the key already has.
     pub merge: Merge,
 }
 
-/// What an add makes of a deadline that the key already waits for: a field of [`AddOptions`].
+/// What an add does to a deadline that the key already has: a field of [`AddOptions`].
 ///
-/// A key waits for one deadline at most. If it waits for none, every rule does the same, except
-/// that [`Once`](Self::Once) also looks at whether the key is ready.
+/// A key has one deadline at most. If it has none, every rule does the same, except that
+/// [`Once`](Self::Once) also looks at whether the key is ready.
 ///
-/// | rule | an add with a delay: it counts | an add without a delay |
+/// | rule | the delay of the add counts | an add without a delay |
 /// |---|---|---|
 /// | `Earliest` | if its deadline is earlier | the key is ready now, and again at its deadline |
 /// | `Once` | if its deadline is earlier and the key is not ready | the key is ready now instead |
@@ -74,9 +73,9 @@ pub struct AddOptions {
 /// | `Replace` | in any case | the key is ready now instead |
 /// | `Keep` | not at all | changes nothing |
 ///
-/// An add that meets a pending deadline can raise its priority level, under each rule. With
-/// `Earliest`, an add without a delay does not meet it: it is an add of its own. A key that is
-/// ready, active or dirty stays so: a rule never takes back an add that has happened.
+/// With each rule, an add can raise the priority level of a pending deadline. The exception is an
+/// add without a delay under `Earliest`, which is separate from the deadline. A key that is ready,
+/// active or dirty stays so: no rule undoes an earlier add.
 ///
 /// # Examples
 ///
@@ -107,26 +106,26 @@ pub struct AddOptions {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Merge {
-    /// Of two deadlines the earlier counts, and a delay is an add that happens later: a key that is
-    /// added without a delay while it waits for a deadline runs twice. client-go's rule.
+    /// The earlier deadline wins. A delay is an add that happens later, so a delayed key that is added
+    /// without a delay runs twice: now, and at its deadline. client-go's rule.
     #[default]
     Earliest,
-    /// The key runs once, at the earlier of the times for which it was added: an add without a
-    /// delay removes the deadline. A delayed add of a key that is ready or dirty sets none, and
-    /// removes the one that there is, even a sooner one. It returns
+    /// The key runs once, at the earliest time for which it was added. An add without a delay removes
+    /// the deadline. A delayed add of a key that is ready or dirty sets no deadline, and removes a
+    /// pending one, even an earlier one. It returns
     /// [`Coalesced`](crate::Added::Coalesced) all the same, because the key runs anyway.
     /// controller-runtime's rule.
     Once,
-    /// The later deadline counts, and an add without a delay changes nothing. A key that is added
-    /// again and again may never run.
+    /// The later deadline wins. An add without a delay changes nothing. A key that is added again and
+    /// again may never run.
     Latest,
-    /// The time of this add counts, whether it is earlier or later, as with `mod_delayed_work` of
+    /// The deadline of this add wins, earlier or later, as with `mod_delayed_work` of
     /// Linux and `k_work_reschedule` of Zephyr.
     #[doc(alias("mod_delayed_work", "k_work_reschedule"))]
     Replace,
-    /// The deadline that the key waits for counts, whatever the time of this add, as with
+    /// The pending deadline wins, with any delay of this add, as with
     /// `queue_delayed_work` of Linux and `k_work_schedule` of Zephyr. If that deadline is
-    /// [`Instant::NEVER`](crate::Instant::NEVER) it never comes.
+    /// [`Instant::NEVER`](crate::Instant::NEVER), the key never runs because of it.
     #[doc(alias("queue_delayed_work", "k_work_schedule"))]
     Keep,
 }

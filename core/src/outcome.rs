@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::Instant;
 
-/// What became of a key that was added.
+/// What an add did to a key.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ use crate::Instant;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Added {
-    /// The key is ready; it was not before.
+    /// The key became ready.
     Ready,
     /// The key is active, and will run again after its present run.
     Dirty,
@@ -53,7 +53,7 @@ pub enum Added {
     Raised,
 }
 
-/// Why a key was not taken. Contains the key. Nothing has changed.
+/// Why an add was refused. Contains the key. Nothing has changed.
 ///
 /// # Examples
 ///
@@ -94,7 +94,7 @@ pub enum Rejected<K> {
 }
 
 impl<K> Rejected<K> {
-    /// Returns the key that was not taken.
+    /// Returns the key that was refused.
     pub fn into_key(self) -> K {
         match self {
             Self::Full(key)
@@ -120,7 +120,7 @@ impl<K> fmt::Display for Rejected<K> {
 
 impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 
-/// What became of a key that was added with a delay, and the delay.
+/// What an add did to a key, and its delay.
 ///
 /// # Examples
 ///
@@ -141,17 +141,17 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 #[non_exhaustive]
 pub struct Scheduled {
     /// The delay that the limiter or the caller has set. If the key had a deadline before,
-    /// [`AddOptions::merge`](crate::AddOptions::merge) says which of the two counts: the earlier,
-    /// by default.
+    /// [`AddOptions::merge`](crate::AddOptions::merge) says which one counts. By default it is the
+    /// earlier one.
     pub delay: Duration,
-    /// What became of the key.
+    /// What the add did to the key.
     pub added: Added,
 }
 
-/// How many of the keys of an [`add_many`](crate::Session::add_many) were taken, and how.
+/// What an [`add_many`](crate::Session::add_many) did to its keys.
 ///
-/// `R` is the kind of [`rejected`](Self::rejected): on threads and on Tokio the keys themselves,
-/// otherwise their number.
+/// `R` is the type of [`rejected`](Self::rejected): on threads and on Tokio the refused keys, on
+/// boards their number.
 ///
 /// # Examples
 ///
@@ -177,7 +177,7 @@ pub struct AddedMany<R = usize> {
     pub delayed: usize,
     /// Keys that were ready, dirty or, if they are held, delayed already.
     pub coalesced: usize,
-    /// Keys that were not taken.
+    /// Keys that were refused.
     pub rejected: R,
 }
 
@@ -235,10 +235,10 @@ pub enum Next<T> {
     Closed,
 }
 
-/// What became of a key whose run has ended.
+/// What happens to a key after its run.
 ///
-/// A delay that the key had before is not shown: it still counts in any of these cases, and
-/// [`Queue::state`](crate::Session::state) shows the deadline.
+/// This does not show an earlier deadline of the key, which still counts in each case:
+/// [`Queue::state`](crate::Session::state) does.
 ///
 /// # Examples
 ///
@@ -264,10 +264,10 @@ pub enum Next<T> {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Finished {
-    /// The action asks for no other run, and the key was not added meanwhile. A deadline that the
-    /// key had before still counts.
+    /// The key does not run again because of this run: its action asks for no other run, and nothing
+    /// added the key meanwhile. An earlier deadline of the key still counts.
     Idle,
-    /// The key is ready again, at the end of the queue: it was added during its run, or its action
+    /// The key is ready again, at the end of the queue. It was added during its run, or its action
     /// had a delay of zero.
     Ready,
     /// The key runs again after this long: earlier if it already had an earlier deadline, and never
@@ -280,8 +280,8 @@ pub enum Finished {
     /// The key would run again after this long, but the queue is shutting down: it is kept for
     /// [`take_delayed`](crate::Session::take_delayed).
     Leftover(Duration),
-    /// Nothing has changed: the run had ended before, or a key whose run
-    /// [`release_key`](crate::Session::release_key) should end is not active.
+    /// Nothing has changed. The run had ended before, or the key of a
+    /// [`release_key`](crate::Session::release_key) is not active.
     Stale,
 }
 

@@ -42,9 +42,8 @@ use alloc::boxed::Box;
 /// | shutdown while it is delayed | a leftover, with the time that is left of the hold |
 ///
 /// To run a held key now, call `forget`, then `add`. If a cool-down and a failure both hold a key,
-/// the later end counts. A hold of [`Duration::MAX`] lasts until the key is forgotten. An active
-/// key is not held: adds, delays and `expedite` act at once, and obey the hold when the run has
-/// ended.
+/// the later end counts. A hold of [`Duration::MAX`] lasts until the key is forgotten. During a run
+/// its key is not held. Adds, delays and `expedite` act at once, and obey the hold after the run.
 ///
 /// # Room
 ///
@@ -147,15 +146,15 @@ impl Policy {
     }
 
     /// Limits how many runs begin per second, after a burst of at most `burst`: a token of a
-    /// [`TokenBucket`] is taken for each key that is handed out.
+    /// [`TokenBucket`] is used for each key that is handed out.
     ///
     /// A [`TokenBucket`] that is a limiter delays retries only. A run rate covers every run, first
     /// tries too. An add that coalesces costs no token, and keys keep their order and their
     /// [level](crate::priority::Levels). Use it if the service that your runs call is rate-limited.
     ///
-    /// If no token is left, keys stay ready, and getters wait for one. A drain keeps to the rate
-    /// too; leftovers need no token. A run that has started has used its token, however it ends. Up
-    /// to `burst` unused tokens are saved, so a queue that was idle may start `burst` runs at once.
+    /// If no token is left, keys stay ready, and getters wait. A drain keeps to the rate, too.
+    /// Leftovers need no token. A run uses its token when it starts. Up to `burst` unused tokens are
+    /// saved, so a queue that was idle may start `burst` runs at once.
     ///
     /// | parameters | runs |
     /// |---|---|
@@ -163,7 +162,7 @@ impl Policy {
     /// | rate 0, negative or not a number | the burst, and then none, as with burst 0 |
     /// | burst 0, and a rate below that | none at all: a drain does not end by itself |
     ///
-    /// The rate is exact over time: what is rounded to nanoseconds is owed.
+    /// The rate is exact over time: rounding errors do not add up.
     ///
     /// # Examples
     ///
