@@ -400,12 +400,12 @@ impl Model {
     /// The last key that is added is this one, if it is due. Groups that get a token come in the
     /// same order, and as many of them.
     ///
-    /// > If more keys are due, they become ready in the order of their deadlines, so many with
-    /// > each operation, and meanwhile a key that is added goes before those that are left. If an
-    /// > operation concerns a due key, that key is among those that it makes ready, as the last
-    /// > of them at the latest.
+    /// > If more keys are due, each operation makes this many ready, in the order of their
+    /// > deadlines. The others are the backlog. They become ready with the operations that follow.
     ///
-    /// > While no key is ready or active, an operation also goes past each key whose
+    /// > An operation that names a due key makes that key ready, before earlier keys of the backlog.
+    ///
+    /// > While no key is ready or active, an operation also skips each key whose
     /// > [suspension](crate::Session::suspend) has ended but which a hold delays.
     fn release_with(&mut self, most: usize, own: Option<Key>) -> bool {
         let (mut keys, mut groups, mut released) = (most, most, false);

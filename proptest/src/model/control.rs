@@ -97,11 +97,11 @@ impl Model {
     /// An add that may move the deadline of a key back, or leave it. client-go's rule and
     /// controller-runtime's are elsewhere.
     ///
-    /// > The later deadline counts, and an add without a delay changes nothing.
+    /// > The later deadline wins. An add without a delay changes nothing.
     ///
-    /// > The time of this add counts, whether it is earlier or later
+    /// > The deadline of this add wins, earlier or later
     ///
-    /// > The deadline that the key waits for counts, whatever the time of this add
+    /// > The pending deadline wins, with any delay of this add
     pub(super) fn merge(
         &mut self,
         key: Key,

@@ -218,7 +218,7 @@ impl Model {
     /// When the next group may start a run again, if that is before any key is due.
     ///
     /// > Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
-    /// > backlog: each operation looks at as many of them.
+    /// > backlog. Each operation looks at this many of them, too.
     pub(super) fn group_comes_first(&self, key_due: Option<Instant>) -> bool {
         let due = self.group_deadline().filter(|due| *due <= self.now);
         due.is_some_and(|due| key_due.is_none_or(|key_due| due <= key_due))

@@ -11,8 +11,8 @@ use crate::subject::Key;
 impl Model {
     /// Until when a key may not run; a time that has passed if it may, as if it runs.
     ///
-    /// > An active key is not held: adds, delays and `expedite` act at once, and obey the hold
-    /// > when the run has ended.
+    /// > During a run its key is not held. Adds, delays and `expedite` act at once, and obey the
+    /// > hold after the run.
     pub(super) fn held_until(&self, key: Key) -> Instant {
         if self.processing.contains(&key) {
             return Instant::EPOCH;

@@ -45,8 +45,8 @@ impl Model {
 
     /// There is one place for a key, at the sooner of two times and the higher of two levels.
     ///
-    /// > The key runs once, at the earlier of the times for which it was added: an add without a
-    /// > delay removes the deadline.
+    /// > The key runs once, at the earliest time for which it was added. An add without a delay
+    /// > removes the deadline.
     fn expedite(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
         self.figures.retries += u64::from(due.is_some());
         let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
