@@ -216,6 +216,56 @@ fn a_failure_is_held_and_suspended_for_as_long_as_the_later_of_both() {
     }
 }
 
+#[test]
+fn a_key_that_is_held_and_suspended_is_added_at_once_by_every_add_for_now() {
+    type Add = fn(&mut Boards<Exponential>) -> Added;
+    let adds: [(&str, Add); 6] = [
+        ("add", |queue| queue.at(at(1)).add(1).unwrap()),
+        ("add_after", |queue| {
+            queue.at(at(1)).add_after(1, Duration::ZERO).unwrap()
+        }),
+        ("add_at", |queue| queue.at(at(1)).add_at(1, at(0)).unwrap()),
+        ("add_with", |queue| {
+            let now = AddOptions {
+                after: Some(Duration::ZERO),
+                merge: Merge::Replace,
+                ..AddOptions::new()
+            };
+            queue.at(at(1)).add_with(1, now).unwrap().added
+        }),
+        ("once", |queue| {
+            let once = AddOptions {
+                merge: Merge::Once,
+                ..AddOptions::new()
+            };
+            queue.at(at(1)).add_with(1, once).unwrap().added
+        }),
+        ("add_debounced", |queue| {
+            let max = 50 * MS;
+            queue
+                .at(at(1))
+                .add_debounced(1, Duration::ZERO, max)
+                .unwrap()
+        }),
+    ];
+    for (name, add) in adds {
+        let policy = Policy::new().cool_down(8 * MS);
+        let limiter = Exponential::new(MS, MS);
+        let mut queue = Boards::new(limiter).with_policy(policy);
+        queue.at(at(0)).add(1).unwrap();
+        let work = queue.at(at(0)).try_get().unwrap();
+        assert!(queue.at(at(0)).suspend(&1, NEVER));
+        queue.at(at(0)).finish(work.ticket, Action::Success);
+        assert_eq!(add(&mut queue), Added::Delayed, "{name}");
+        queue.assert_valid();
+        assert_eq!(queue.at(at(2)).cancel_delay(&1), None, "{name}: no delay");
+        assert!(queue.at(at(2)).resume(&1));
+        queue.assert_valid();
+        assert_eq!(key(&mut queue, 7), None, "{name}");
+        assert_eq!(key(&mut queue, 8), Some(1), "{name}");
+    }
+}
+
 /// The hold has set the key's deadline before the failures are forgotten, although no call has
 /// looked since the timeout.
 #[test]

@@ -446,7 +446,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// client-go's `AddAfter` for a key with a slot, at a priority level.
     pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
         self.metrics.retry();
-        let due = self.due_of_add(id, due);
+        let due = self.due_of_add(id, due, now);
         if !due.is_after(now) {
             return self.mark(id, now, level);
         }
@@ -550,7 +550,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         now: Instant,
         level: u8,
     ) -> Added {
-        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH));
+        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH), now);
         let later = asked.is_after(now).then_some(asked);
         let pending = match rule {
             Merge::Earliest => None,
@@ -632,7 +632,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.series);
         let pending = self.deadline(id).filter(|_| !first.is_never());
         let first = if pending.is_some() { first } else { now };
-        let due = self.due_of_add(id, (now + quiet).min(first + max));
+        let due = self.due_of_add(id, (now + quiet).min(first + max), now);
         let Some(before) = pending else {
             return self.begin_series(id, due, now);
         };

@@ -207,9 +207,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// The time of an add at `due`: the end of the key's hold, if that is later.
+    /// The time of an add at `due`: the end of the key's hold, if that is later. A suspended key is
+    /// added at once, and obeys its hold when the suspension ends.
     #[inline]
-    pub(super) fn due_of_add(&self, id: SlotId, due: Instant) -> Instant {
+    pub(super) fn due_of_add(&self, id: SlotId, due: Instant, now: Instant) -> Instant {
+        if !due.is_after(now) && self.is_suspended(id) {
+            return due;
+        }
         due.max(self.held_until(id))
     }
 

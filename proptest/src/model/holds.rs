@@ -26,7 +26,13 @@ impl Model {
     /// > it is added, now or for a time before the hold is over | delayed until the hold is over
     ///
     /// > it is added for a time after that | delayed until that time
+    ///
+    /// A suspended key is added at once all the same, and waits for the end of its hold when it is
+    /// resumed.
     pub(super) fn due_of_add(&self, key: Key, due: Instant) -> Instant {
+        if self.is_suspended(key) && !is_after(due, self.now) {
+            return due;
+        }
         due.max(self.held_until(key))
     }
 
