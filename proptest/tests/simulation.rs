@@ -8,6 +8,8 @@ mod late;
 mod liar;
 #[path = "simulation/scripts.rs"]
 mod scripts;
+#[path = "simulation/suspended.rs"]
+mod suspended;
 #[path = "simulation/worlds.rs"]
 mod worlds;
 

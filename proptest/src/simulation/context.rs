@@ -57,6 +57,80 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
         self.shared.add(self.who, key, options)
     }
 
+    /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most: now, or when its run
+    /// ends. Returns whether it is suspended then. A run that waits for what it has begun itself
+    /// calls this before it begins it. A run that learns at its end what it waits for returns
+    /// [`Action::Suspend`](requeue_core::Action::Suspend).
+    ///
+    /// # Examples
+    ///
+    /// A run asks for a volume, and an event says that it is there:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_core::Action;
+    /// use requeue_proptest::proptest::prelude::*;
+    /// use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, World};
+    ///
+    /// #[derive(Default)]
+    /// struct Volume {
+    ///     is_wanted: bool,
+    ///     is_there: bool,
+    /// }
+    ///
+    /// #[derive(Clone, Debug)]
+    /// enum Event {
+    ///     Wanted,
+    ///     Provisioned,
+    /// }
+    ///
+    /// impl World for Volume {
+    ///     type Key = &'static str;
+    ///     type Event = Event;
+    ///     type Error = CallFailed;
+    ///
+    ///     fn event(&self) -> BoxedStrategy<Event> {
+    ///         prop_oneof![Just(Event::Wanted), Just(Event::Provisioned)].boxed()
+    ///     }
+    ///
+    ///     fn happen(&mut self, event: &Event, keys: &Keys<&'static str>) {
+    ///         match event {
+    ///             Event::Wanted => drop(keys.add("volume")),
+    ///             Event::Provisioned => {
+    ///                 self.is_there |= self.is_wanted;
+    ///                 keys.resume(&"volume");
+    ///             }
+    ///         }
+    ///     }
+    ///
+    ///     async fn reconcile(
+    ///         context: Context<Self>,
+    ///         _: &'static str,
+    ///     ) -> Result<Action, CallFailed> {
+    ///         let ask = |world: &mut Self| std::mem::replace(&mut world.is_wanted, true);
+    ///         context.call("ask", ask).await?;
+    ///         if context.call("look", |world| world.is_there).await? {
+    ///             return Ok(Action::Success);
+    ///         }
+    ///         Ok(Action::Suspend(Duration::from_secs(60)))
+    ///     }
+    /// }
+    ///
+    /// // A volume that never comes is looked for each minute, until the history ends.
+    /// Check::new(Volume::default).seeds(50).run();
+    /// ```
+    pub fn suspend(&self, key: &K, timeout: Duration) -> bool {
+        self.shared.suspend(self.who, key, timeout)
+    }
+
+    /// Ends the suspension of a key: the event has come that it waits for. Returns whether it was
+    /// suspended. A run of the key that ends later and asks to be suspended heeds it.
+    ///
+    /// The example of [`suspend`](Self::suspend) has one.
+    pub fn resume(&self, key: &K) -> bool {
+        self.shared.resume(self.who, key)
+    }
+
     /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say. Keys
     /// that come or go in this way are not accounted for.
     ///
@@ -152,6 +226,7 @@ pub struct Context<W: World> {
     pub(super) keys: Keys<W::Key>,
     pub(super) key: W::Key,
     pub(super) run: u32,
+    pub(super) timed_out: bool,
     /// Counts the run's choices.
     pub(super) points: Rc<Cell<u32>>,
 }
@@ -257,6 +332,12 @@ impl<W: World> Context<W> {
         self.keys.now()
     }
 
+    /// Returns whether the key was suspended, and its timeout has ended before an event has resumed
+    /// it.
+    pub fn timed_out(&self) -> bool {
+        self.timed_out
+    }
+
     /// Returns where more keys are added.
     pub fn keys(&self) -> &Keys<W::Key> {
         &self.keys
@@ -301,6 +382,7 @@ impl<W: World> Clone for Context<W> {
             keys: self.keys.clone(),
             key: self.key.clone(),
             run: self.run,
+            timed_out: self.timed_out,
             points: Rc::clone(&self.points),
         }
     }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next, Ticket, Wake, Work};
+use requeue_core::binding::{Getter, Next, Suspends, Ticket, Wake, Work};
 use requeue_core::limiter::RateLimiter;
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::Priorities;
@@ -12,7 +12,8 @@ use requeue_core::storage::Storage;
 use requeue_core::{Action, AddOptions, Finished, Instant, Leftover, Queue, Rejected, Scheduled};
 
 /// A queue that a [`Simulation`](super::Simulation) can drive: core's [`Queue`], whatever its
-/// storage, limiter and metrics, or one that wraps it.
+/// limiter and metrics, or one that wraps it. A [`Fixed`](requeue_core::storage::Fixed) one needs
+/// [`WithSuspension`](requeue_core::priority::WithSuspension).
 ///
 /// The methods mean what those of [`Queue`] mean.
 pub trait Driven<K>: Any {
@@ -29,7 +30,11 @@ pub trait Driven<K>: Any {
     fn leave(&mut self, getter: &mut Getter);
     /// Completes the run of a key, and says what becomes of it.
     fn finish(&mut self, ticket: Ticket, key: &K, action: Action, now: Instant) -> Finished;
-    /// The deadline that a key waits for, active or not.
+    /// Suspends a key, now or when its run ends, and for so long at most.
+    fn suspend(&mut self, key: &K, timeout: Duration, now: Instant) -> bool;
+    /// Ends the suspension of a key: the event has come that it waits for.
+    fn resume(&mut self, key: &K, now: Instant) -> bool;
+    /// The deadline that a key waits for, active or not, and not the end of its suspension.
     fn due(&mut self, key: &K, now: Instant) -> Option<Instant>;
     /// Takes no more keys, and lets those that are ready be worked on.
     fn shut_down(&mut self, now: Instant);
@@ -69,12 +74,15 @@ pub struct Taken<K> {
     pub failures: u32,
     /// For how long it was ready; zero where the queue does not keep that.
     pub waited: Duration,
+    /// Whether the timeout of its suspension has ended, and not a resume.
+    pub timed_out: bool,
 }
 
 impl<K> From<Work<K>> for Taken<K> {
     fn from(work: Work<K>) -> Self {
         Self {
             waited: work.waited,
+            timed_out: work.timed_out,
             key: work.key,
             ticket: work.ticket,
             failures: work.failures,
@@ -87,7 +95,7 @@ where
     K: Eq + Hash + Clone + 'static,
     P: Priorities + 'static,
     L: RateLimiter + 'static,
-    S: Storage + 'static,
+    S: Storage + Suspends<P> + 'static,
     M: Metrics + 'static,
 {
     fn add_with(
@@ -113,6 +121,14 @@ where
 
     fn finish(&mut self, ticket: Ticket, _key: &K, action: Action, now: Instant) -> Finished {
         self.at(now).finish(ticket, action)
+    }
+
+    fn suspend(&mut self, key: &K, timeout: Duration, now: Instant) -> bool {
+        self.at(now).suspend(key, timeout)
+    }
+
+    fn resume(&mut self, key: &K, now: Instant) -> bool {
+        self.at(now).resume(key)
     }
 
     fn due(&mut self, key: &K, now: Instant) -> Option<Instant> {

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::task::Waker;
+use std::time::Duration;
 
 use requeue_core::binding::{Getter, Next, Runs, Ticket, Wake};
 use requeue_core::{Action, AddOptions, Added, Finished, Instant, Leftover, Rejected, Scheduled};
@@ -199,18 +200,28 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         let now = self.now();
         let finished = self.act(|queue| queue.finish(ticket, key, action, now));
         let mut ledger = self.ledger.borrow_mut();
-        ledger.ends(key);
-        match (action.into_parts().0, finished) {
+        let (action, _) = action.into_parts();
+        let asks = match (action, finished) {
+            // A queue that suspends no keys delays them.
+            (Action::Suspend(_), Finished::Delayed(_)) => None,
+            (Action::Suspend(timeout), _) => Some(now + timeout),
+            _ => None,
+        };
+        ledger.ends(key, asks, now);
+        match (action, finished) {
             (Action::RequeueAfter(delay) | Action::Snooze(delay), _)
             | (
                 Action::Retry | Action::Poll(..),
-                Finished::Delayed(delay) | Finished::Suspended(delay) | Finished::Leftover(delay),
-            ) => {
+                Finished::Delayed(delay) | Finished::Leftover(delay),
+            )
+            | (Action::Suspend(_), Finished::Delayed(delay)) => {
                 ledger.added(key, now + delay, now);
             }
-            (Action::Retry | Action::Poll(..), Finished::Ready) => {
-                ledger.added(key, now, now);
-                // The delay is not reported of a key that was added during its run.
+            (Action::Retry | Action::Poll(..), Finished::Ready | Finished::Suspended(_)) => {
+                if finished == Finished::Ready {
+                    ledger.added(key, now, now);
+                }
+                // The delay is not reported of a key that was added during its run, or suspended.
                 if let Some(due) = self.act(|queue| queue.due(key, now)) {
                     ledger.added(key, due, now);
                 }
@@ -220,6 +231,23 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
             _ => {}
         }
         finished
+    }
+
+    pub(super) fn suspend(&self, who: Who, key: &K, timeout: Duration) -> bool {
+        let now = self.now();
+        let suspends = self.act(|queue| queue.suspend(key, timeout, now));
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.suspend(key, now + timeout, now);
+        self.write(who, Some(key), What::Suspend(timeout, suspends));
+        suspends
+    }
+
+    pub(super) fn resume(&self, who: Who, key: &K) -> bool {
+        let now = self.now();
+        let was_suspended = self.act(|queue| queue.resume(key, now));
+        self.ledger.borrow_mut().resume(key, now);
+        self.write(who, Some(key), What::Resume(was_suspended));
+        was_suspended
     }
 
     pub(super) fn shut_down(&self) {

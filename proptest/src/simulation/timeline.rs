@@ -30,6 +30,8 @@ pub(super) enum What {
     Event(String),
     Added(&'static str, String),
     Refused,
+    Suspend(Duration, bool),
+    Resume(bool),
     Begins { run: u32, attempt: u32 },
     Request(Cow<'static, str>, Duration),
     RequestLost(Cow<'static, str>),
@@ -56,6 +58,10 @@ impl fmt::Display for What {
             Self::Event(event) => f.write_str(event),
             Self::Added(how, outcome) => write!(f, "{how}: {outcome}"),
             Self::Refused => f.write_str("add: refused, the queue is shutting down"),
+            Self::Suspend(timeout, true) => write!(f, "suspend: for {timeout:?} at most"),
+            Self::Suspend(..) => f.write_str("suspend: the queue does not have the key"),
+            Self::Resume(true) => f.write_str("resume: it was suspended"),
+            Self::Resume(false) => f.write_str("resume: it was not suspended"),
             Self::Begins { run, attempt: 1 } => write!(f, "run {run} begins"),
             Self::Begins { run, attempt } => write!(f, "run {run} begins, attempt {attempt}"),
             Self::Request(call, Duration::ZERO) => write!(f, "{call}: sent"),
@@ -125,6 +131,8 @@ pub enum Property {
     OneRunPerKey,
     /// Every add is followed by a run that begins after it.
     EveryAddRuns,
+    /// No key is run while it is suspended.
+    SuspendedKeysWait,
     /// What was not worked on before a shutdown is handed back, once.
     HandedBack,
     /// A queue that is shut down drains, and its workers go.
@@ -147,6 +155,7 @@ impl fmt::Display for Property {
             Self::Always => "`always` does not hold",
             Self::Eventually => "`eventually` does not hold",
             Self::OneRunPerKey => "a key is run twice at once",
+            Self::SuspendedKeysWait => "a key is run while it is suspended",
             Self::EveryAddRuns => "an add is not followed by a run",
             Self::HandedBack => "what was left over is not what was handed back",
             Self::DrainEnds => "the drain does not end",

@@ -26,6 +26,14 @@ pub(crate) enum Lie {
     HandsOutTwice,
     /// What is left over is not handed back.
     KeepsLeftovers,
+    /// A key runs though it is suspended.
+    IgnoresSuspensions,
+    /// A suspended key does not run when it is resumed.
+    IgnoresResumes,
+    /// A resume that precedes the suspension is lost.
+    ForgetsEarlyResumes,
+    /// A suspended key does not run when its timeout ends.
+    ForgetsTimeouts,
     /// A sleeper does not learn when the next deadline is.
     SleepsPastDeadlines,
     /// It panics.
@@ -123,9 +131,23 @@ impl Driven<u8> for Liar {
         self.active.remove(key);
         let action = match action {
             Action::Retry if self.lie == Lie::ForgetsRetries => Action::Release,
+            Action::Suspend(_) if self.lie == Lie::ForgetsTimeouts => {
+                Action::Suspend(Duration::MAX)
+            }
             other => other,
         };
         self.queue.at(now).finish(ticket, action)
+    }
+
+    fn suspend(&mut self, key: &u8, timeout: Duration, now: Instant) -> bool {
+        self.lie == Lie::IgnoresSuspensions || self.queue.at(now).suspend(key, timeout)
+    }
+
+    fn resume(&mut self, key: &u8, now: Instant) -> bool {
+        if self.lie == Lie::ForgetsEarlyResumes && self.active.contains(key) {
+            return false;
+        }
+        self.lie != Lie::IgnoresResumes && self.queue.at(now).resume(key)
     }
 
     fn due(&mut self, key: &u8, now: Instant) -> Option<Instant> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use requeue_core::limiter::{Exponential, NoLimit};
-use requeue_core::priority::Plain;
+use requeue_core::priority::WithSuspension;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Added, Instant, Queue, Rejected, Workers};
 use requeue_proptest::simulation::{
@@ -290,7 +290,7 @@ fn a_crash_loses_all_but_what_the_world_lists() -> Result<(), Breach> {
 
 #[test]
 fn a_queue_with_a_capacity_refuses_keys() {
-    let small = || Queue::<&str, Plain, NoLimit, Fixed<1>>::new(NoLimit);
+    let small = || Queue::<&str, WithSuspension, NoLimit, Fixed<1>>::new(NoLimit);
     let mut sim = Simulation::new(Scripted::default()).queue(small).workers(1);
     assert_eq!(sim.add("a"), Ok(Added::Ready));
     assert_eq!(sim.add("b"), Err(Rejected::Full("b")));

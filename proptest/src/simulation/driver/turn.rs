@@ -66,9 +66,11 @@ impl<W: World> Simulation<W> {
             ticket,
             failures,
             waited,
+            timed_out,
         } = work;
         let who = Who::Worker(number);
         let began = self.shared.now();
+        let waits = self.shared.ledger.borrow().is_suspended(&key, began);
         let begun = self.shared.ledger.borrow_mut().begins(&key, began);
         let Some(run) = begun else {
             self.shared
@@ -79,8 +81,13 @@ impl<W: World> Simulation<W> {
         let attempt = failures.saturating_add(1);
         self.shared
             .write(who, Some(&key), What::Begins { run, attempt });
+        if waits {
+            let reason = format!("worker {number} got {key:?}, which is suspended");
+            return Err(self.breach(Property::SuspendedKeysWait, &reason));
+        }
         let mut context = RunContext::new(attempt);
         context.waited = waited;
+        context.timed_out = timed_out;
         let workers = Rc::clone(&self.settings.workers);
         let begun = workers.begin(&key, context, &*self.shared);
         let timeout = begun.context().deadline.map(|deadline| {
@@ -96,6 +103,7 @@ impl<W: World> Simulation<W> {
             },
             key: key.clone(),
             run,
+            timed_out,
             points: Rc::clone(&points),
         };
         let handed = key.clone();
