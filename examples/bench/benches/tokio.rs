@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use requeue_bench::harness::{Contender, Suite, machine};
 use requeue_bench::keys::Random;
 use requeue_bench::tasks::{
-    self, Batches, Behind, Channel, GetThenDone, OneByOne, Shared, StdChannel, Tally,
+    self, Batches, Behind, Channel, Events, GetThenDone, OneByOne, Shared, StdChannel, Tally,
     Unconstrained, Whence, percentile, wake_task, wake_thread,
 };
 use requeue_bench::threads::{self, Crew, Shared as _};
@@ -31,6 +31,19 @@ fn main() -> io::Result<ExitCode> {
         wake_tasks(&mut suite, one, &current_thread, whence);
         wake_tasks(&mut suite, many, &multi_thread, whence);
     }
+    suite.group("From an event to the run of its key, p50");
+    suite.row("threads", 15, scale(1_000), |Scale { keys, .. }| {
+        let event = move |waits| {
+            let queue = Events::<requeue_std::WorkQueue<u64>>::new(waits);
+            percentile(wake_thread(&queue, keys), 50)
+        };
+        vec![
+            Contender::new("a plain event", move || event(false)),
+            Contender::new("a key that waits", move || event(true)),
+        ]
+    });
+    events(&mut suite, one, &current_thread);
+    events(&mut suite, many, &multi_thread);
     suite.group("Tokio, a deadline that comes while getters wait: CPU time of the process");
     deadlines(&mut suite, one, &current_thread);
     deadlines(&mut suite, many, &multi_thread);
@@ -61,7 +74,7 @@ fn crews(suite: &mut Suite, runtime: &Runtime) {
     }
 }
 
-fn send<Q: Shared>(runtime: &Runtime, crew: Crew, keys: usize) -> Round {
+fn send<Q: Shared + Default>(runtime: &Runtime, crew: Crew, keys: usize) -> Round {
     let keys = new_keys(keys);
     let expected: Tally = keys.iter().copied().collect();
     let (round, seen) = tasks::run::<Tally>(runtime, &Q::default(), keys, crew);
@@ -88,7 +101,7 @@ fn hot_loop(suite: &mut Suite, runtime: &Runtime) {
     }
 }
 
-fn drain<Q: Shared>(runtime: &Runtime, keys: usize) -> Round {
+fn drain<Q: Shared + Default>(runtime: &Runtime, keys: usize) -> Round {
     let keys = new_keys(keys);
     let (round, seen) = tasks::drain::<Tally>(runtime, &Q::default(), &keys);
     assert_eq!(seen, keys.into_iter().collect(), "every key arrives once");
@@ -144,6 +157,20 @@ fn wake_tasks(suite: &mut Suite, name: &str, runtime: &Runtime, whence: Whence) 
             ]
         });
     }
+}
+
+fn events(suite: &mut Suite, name: &str, runtime: &Runtime) {
+    let p50 = |nanos| percentile(nanos, 50);
+    suite.row(name, 15, scale(1_000), |Scale { keys, .. }| {
+        let event = move |waits| {
+            let queue = Events::<requeue_tokio::WorkQueue<u64>>::new(waits);
+            p50(wake_task(runtime, &queue, keys, Whence::Outside))
+        };
+        vec![
+            Contender::new("a plain event", move || event(false)),
+            Contender::new("a key that waits", move || event(true)),
+        ]
+    });
 }
 
 fn deadlines(suite: &mut Suite, name: &str, runtime: &Runtime) {

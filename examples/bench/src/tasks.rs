@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinSet, coop, yield_now};
 
 pub use deadlines::{Behind, fire, ring};
-pub use wake::{StdChannel, Whence, percentile, wake_task, wake_thread};
+pub use wake::{Events, StdChannel, Whence, percentile, wake_task, wake_thread};
 
 use crate::threads::Crew;
 use crate::workloads::{Round, cpu_time};
@@ -25,7 +25,7 @@ const BATCH: usize = 32;
 const PRODUCER_TURN: usize = 128;
 
 /// A queue that tasks share.
-pub trait Shared: Clone + Default + Send + Sync + 'static {
+pub trait Shared: Clone + Send + Sync + 'static {
     /// Adds the keys.
     fn add_all(&self, keys: &[u64]);
 

@@ -121,7 +121,7 @@ mod tasks {
 
     /// Every key reaches one worker, on either runtime and however many workers there are.
     #[track_caller]
-    fn reaches_every_key<Q: Shared>() {
+    fn reaches_every_key<Q: Shared + Default>() {
         let keys: Vec<u64> = Random::new(7).keys(1_000);
         let added: HashSet<u64> = keys.iter().copied().collect();
         for runtime in [current_thread().unwrap(), multi_thread().unwrap()] {

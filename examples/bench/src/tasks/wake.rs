@@ -1,11 +1,12 @@
 //! How long it takes until an idle worker holds a key that is added.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use requeue_tokio::Action;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -144,6 +145,97 @@ impl Extend<u64> for Arrivals {
             self.nanos.push(self.stamps.now() - stamp);
             self.stamps.arrived.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Our queue with one key, which runs at each event. An added stamp is an event. Another key is due
+/// in an hour, so that the worker has a timer in any case.
+#[derive(Clone)]
+pub struct Events<Q> {
+    queue: Q,
+    stamp: Arc<AtomicU64>,
+    /// The key is suspended after each run, and resumed by the event. Else the event adds it.
+    waits: bool,
+}
+
+const KEY: u64 = 0;
+const OTHER: u64 = 1;
+const HOUR: Duration = Duration::from_secs(3600);
+
+macro_rules! events {
+    ($WorkQueue:ty) => {
+        impl Events<$WorkQueue> {
+            /// Creates a queue whose key is idle, or suspended.
+            pub fn new(waits: bool) -> Self {
+                let events = Self {
+                    queue: <$WorkQueue>::default(),
+                    stamp: Arc::default(),
+                    waits,
+                };
+                let _ = events.queue.add(KEY);
+                if let Some(guard) = events.queue.try_get() {
+                    guard.finish(events.action());
+                }
+                let _ = events.queue.add_after(OTHER, HOUR);
+                events
+            }
+
+            fn action(&self) -> Action {
+                if self.waits {
+                    Action::Suspend(2 * HOUR)
+                } else {
+                    Action::Release
+                }
+            }
+
+            fn happen(&self, stamp: u64) {
+                self.stamp.store(stamp, Ordering::Relaxed);
+                if self.waits {
+                    self.queue.resume(&KEY);
+                } else {
+                    let _ = self.queue.add(KEY);
+                }
+            }
+        }
+    };
+}
+
+events!(requeue_tokio::WorkQueue<u64>);
+events!(requeue_std::WorkQueue<u64>);
+
+impl tasks::Shared for Events<requeue_tokio::WorkQueue<u64>> {
+    fn add_all(&self, stamps: &[u64]) {
+        stamps.iter().for_each(|stamp| self.happen(*stamp));
+    }
+
+    async fn work(&self, seen: &mut (impl Extend<u64> + Send)) {
+        let mut next = self.queue.get().await;
+        while let Ok(guard) = next {
+            seen.extend([self.stamp.load(Ordering::Relaxed)]);
+            next = self.queue.next(guard, self.action()).await;
+        }
+    }
+
+    fn close(&self) {
+        self.queue.shut_down();
+    }
+}
+
+impl threads::Shared<u64> for Events<requeue_std::WorkQueue<u64>> {
+    fn produce(&self, stamps: Vec<u64>) {
+        stamps.into_iter().for_each(|stamp| self.happen(stamp));
+    }
+
+    fn work(&self, on_key: &mut dyn FnMut(&u64)) {
+        let mut next = self.queue.get();
+        while let Ok(guard) = next {
+            on_key(&self.stamp.load(Ordering::Relaxed));
+            next = self.queue.next(guard, self.action());
+        }
+    }
+
+    fn close(&self) {
+        self.queue.shut_down();
     }
 }
 
