@@ -38,37 +38,58 @@ pub struct Link {
 
 #[derive(Debug)]
 struct Faults {
-    random: fastrand::Rng,
     is_dead: bool,
     is_cut_off: bool,
+    /// How many requests there were.
+    requests: u64,
     /// A request more after so many kills the process.
     requests_left: Option<u32>,
     latency: Duration,
+    delays: fastrand::Rng,
     /// By resource. That of all other resources has no name.
     lag: BTreeMap<String, Duration>,
     list_age: Duration,
-    /// Of 100.
-    errors: u8,
-    timeouts: u8,
-    duplicates: u8,
-    throttled: u8,
+    errors: Chance,
+    timeouts: Chance,
+    duplicates: Chance,
+    throttled: Chance,
 }
 
 impl Faults {
-    fn none(random: fastrand::Rng) -> Self {
+    fn none(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut chance = || Chance {
+            of_100: 0,
+            random: random.fork(),
+        };
         Self {
-            random,
             is_dead: false,
             is_cut_off: false,
+            requests: 0,
             requests_left: None,
             latency: Duration::ZERO,
             lag: BTreeMap::new(),
             list_age: Duration::ZERO,
-            errors: 0,
-            timeouts: 0,
-            duplicates: 0,
-            throttled: 0,
+            errors: chance(),
+            timeouts: chance(),
+            duplicates: chance(),
+            throttled: chance(),
+            delays: random,
         }
+    }
+}
+
+/// How often something goes wrong. Each thing has random numbers of its own, so that a history
+/// stays as it is if another fault is left out.
+#[derive(Debug)]
+struct Chance {
+    of_100: u8,
+    random: fastrand::Rng,
+}
+
+impl Chance {
+    fn happens(&mut self) -> bool {
+        self.of_100 > 0 && self.random.u8(0..100) < self.of_100
     }
 }
 
@@ -97,7 +118,7 @@ impl Link {
     pub fn seeded(name: &str, seed: u64) -> Self {
         Self {
             name: name.into(),
-            state: Arc::new(Mutex::new(Faults::none(fastrand::Rng::with_seed(seed)))),
+            state: Arc::new(Mutex::new(Faults::none(seed))),
             changes: Arc::new(watch::Sender::new(0)),
         }
     }
@@ -134,22 +155,22 @@ impl Link {
 
     /// Fails so many of 100 requests with status 500. Half of these writes are carried out.
     pub fn errors(&self, of_100: u8) {
-        self.change(|faults| faults.errors = of_100);
+        self.change(|faults| faults.errors.of_100 = of_100);
     }
 
     /// Answers so many of 100 writes with a timeout. They land up to five seconds later.
     pub fn late_effects(&self, of_100: u8) {
-        self.change(|faults| faults.timeouts = of_100);
+        self.change(|faults| faults.timeouts.of_100 = of_100);
     }
 
     /// Answers so many of 100 requests with status 429 and a time to wait.
     pub fn throttle(&self, of_100: u8) {
-        self.change(|faults| faults.throttled = of_100);
+        self.change(|faults| faults.throttled.of_100 = of_100);
     }
 
     /// Repeats so many of 100 events of its watches.
     pub fn duplicates(&self, of_100: u8) {
-        self.change(|faults| faults.duplicates = of_100);
+        self.change(|faults| faults.duplicates.of_100 = of_100);
     }
 
     /// Cuts the connection, or restores it. Requests and watches hang, and fail after 30 s.
@@ -163,6 +184,11 @@ impl Link {
         self.change(|faults| faults.requests_left = Some(requests));
     }
 
+    /// Lets the process live, if it has not been killed yet.
+    pub(crate) fn spare(&self) {
+        self.change(|faults| faults.requests_left = None);
+    }
+
     /// Kills the process at once.
     pub fn kill(&self) {
         self.change(|faults| faults.is_dead = true);
@@ -171,9 +197,19 @@ impl Link {
     /// Ends all faults but a kill.
     pub fn heal(&self) {
         self.change(|faults| {
-            let is_dead = faults.is_dead;
-            *faults = Faults::none(faults.random.fork());
-            faults.is_dead = is_dead;
+            faults.is_cut_off = false;
+            faults.requests_left = None;
+            faults.latency = Duration::ZERO;
+            faults.lag.clear();
+            faults.list_age = Duration::ZERO;
+            for chance in [
+                &mut faults.errors,
+                &mut faults.timeouts,
+                &mut faults.duplicates,
+                &mut faults.throttled,
+            ] {
+                chance.of_100 = 0;
+            }
         });
     }
 
@@ -205,6 +241,7 @@ impl Link {
     /// Counts a request, which may be the one that the process does not survive.
     pub(crate) fn count(&self) {
         let mut faults = self.state();
+        faults.requests += 1;
         match faults.requests_left {
             Some(0) => {
                 drop(faults);
@@ -215,13 +252,18 @@ impl Link {
         }
     }
 
+    /// How many requests there were, watches among them.
+    pub(crate) fn requests(&self) -> u64 {
+        self.state().requests
+    }
+
     /// One way. What is sent while the connection is cut is lost, which shows when it is restored,
     /// or after half a minute.
     pub(crate) async fn travel(&self) -> io::Result<()> {
         let latency = {
             let mut faults = self.state();
             let most = u64::try_from(faults.latency.as_millis()).unwrap_or(u64::MAX);
-            faults.random.u64(0..=most).max(1)
+            faults.delays.u64(0..=most).max(1)
         };
         sleep(Duration::from_millis(latency)).await;
         for second in 0..30 {
@@ -239,33 +281,24 @@ impl Link {
 
     pub(crate) fn fate(&self, is_write: bool) -> Fate {
         let mut faults = self.state();
-        let Faults {
-            throttled,
-            errors,
-            timeouts,
-            ..
-        } = *faults;
-        let random = &mut faults.random;
-        let mut happens = |of_100: u8| of_100 > 0 && random.u8(0..100) < of_100;
-        if happens(throttled) {
+        if faults.throttled.happens() {
             Fate::Throttled
-        } else if happens(errors) {
-            if is_write && random.bool() {
+        } else if faults.errors.happens() {
+            if is_write && faults.errors.random.bool() {
                 Fate::Unanswered
             } else {
                 Fate::Refused
             }
-        } else if is_write && happens(timeouts) {
-            Fate::Late(Duration::from_millis(random.u64(0..5000)))
+        } else if is_write && faults.timeouts.happens() {
+            let after = faults.timeouts.random.u64(0..5000);
+            Fate::Late(Duration::from_millis(after))
         } else {
             Fate::Done
         }
     }
 
     pub(crate) fn repeats(&self) -> bool {
-        let mut faults = self.state();
-        let of_100 = faults.duplicates;
-        of_100 > 0 && faults.random.u8(0..100) < of_100
+        self.state().duplicates.happens()
     }
 
     pub(crate) fn lag_for(&self, resource: &str) -> Duration {
