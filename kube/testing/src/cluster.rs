@@ -71,7 +71,14 @@ pub(crate) struct State {
 }
 
 type Script = dyn Fn(Client, Value) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
-pub(crate) type Observer = dyn Fn(&Cluster, &Request) + Send + Sync;
+pub(crate) type Observer = dyn Fn(&Cluster, Seen<'_>) + Send + Sync;
+
+/// What happens to requests.
+pub(crate) enum Seen<'a> {
+    Answered(&'a Request),
+    /// The connection was lost before the request or the answer arrived.
+    Lost(String),
+}
 
 /// A request that the cluster has answered.
 #[derive(Clone, Debug)]
@@ -95,25 +102,50 @@ pub struct Request {
     pub status: u16,
     /// Why it was refused.
     pub refusal: Option<String>,
-    /// Whether any object is now another one.
+    /// Whether any object is now another one, whatever the status says.
     pub changed: bool,
     /// The object of a write that was carried out.
     pub object: Option<Value>,
 }
 
+impl Request {
+    fn new(client: &str, asked: &Asked, at: Duration) -> Self {
+        Self {
+            at,
+            client: client.to_owned(),
+            verb: asked.verb,
+            resource: asked.resource(),
+            namespace: asked.namespace.clone(),
+            name: asked.name.clone(),
+            subresource: asked.subresource.clone(),
+            status: 0,
+            refusal: None,
+            changed: false,
+            object: None,
+        }
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        self.status = refusal.code;
+        self.refusal = Some(refusal.message.clone());
+    }
+
+    /// Who asks for what.
+    fn target(&self) -> String {
+        let Self {
+            client, resource, ..
+        } = self;
+        let verb = self.verb.as_str();
+        let name = self.name.as_ref().map(|name| format!("/{name}"));
+        let part = self.subresource.as_ref().map(|part| format!("/{part}"));
+        let (name, part) = (name.unwrap_or_default(), part.unwrap_or_default());
+        format!("{client} {verb} {resource}{name}{part}")
+    }
+}
+
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            client,
-            verb,
-            resource,
-            ..
-        } = self;
-        let name = self.name.as_deref().unwrap_or("*");
-        write!(f, "{client} {} {resource}/{name}", verb.as_str())?;
-        if let Some(subresource) = &self.subresource {
-            write!(f, "/{subresource}")?;
-        }
+        f.write_str(&self.target())?;
         match self.status {
             0 => f.write_str(" lands late")?,
             status if status >= 400 => write!(f, ": {status}")?,
@@ -300,21 +332,33 @@ impl Cluster {
         link: &Link,
     ) -> io::Result<Response<ResponseBody>> {
         link.count();
-        link.travel().await?;
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        let asked = match Asked::parse(&parts.method, &parts.uri, &parts.headers) {
+        let asked = Asked::parse(&parts.method, &parts.uri, &parts.headers);
+        let arrived = link.travel().await;
+        let asked = match asked {
             Ok(asked) => asked,
             Err(refusal) => return Ok(self.refuse(refusal)),
         };
+        if let Err(error) = arrived {
+            self.log_loss(link, &asked, "the request");
+            return Err(error);
+        }
         if asked.verb == Verb::Discover {
             let answer = discover(&self.state().store, &asked);
             return Ok(answer.map_or_else(|refusal| self.refuse(refusal), |ok| respond(&Ok(ok))));
         }
         let fate = link.fate(asked.verb.is_write());
         match fate {
-            Fate::Throttled => return Ok(busy(1)),
-            Fate::Refused => return Ok(respond(&Err(failed("before it was carried out")))),
+            Fate::Throttled => {
+                self.log_failure(link, &asked, &Refusal::new(429, "", "throttled".to_owned()));
+                return Ok(busy(1));
+            }
+            Fate::Refused => {
+                let refusal = failed("before it was carried out");
+                self.log_failure(link, &asked, &refusal);
+                return Ok(respond(&Err(refusal)));
+            }
             Fate::Done | Fate::Unanswered | Fate::Late(_) => {}
         }
         if asked.verb == Verb::Watch {
@@ -323,21 +367,27 @@ impl Cluster {
                 .unwrap_or_else(|refusal| self.refuse(refusal)));
         }
         if let Fate::Late(after) = fate {
+            let message = "the server was unable to return a response in the time allotted";
+            let refusal = Refusal::new(504, "Timeout", message.to_owned());
+            self.log_failure(link, &asked, &refusal);
             let (cluster, name) = (self.clone(), link.name().to_owned());
             tokio::spawn(async move {
                 sleep(after).await;
                 // Nobody waits for the answer.
                 let _ = cluster.perform(&name, &asked, &body, Arrival::Late);
             });
-            let message = "the server was unable to return a response in the time allotted";
-            let refusal = Refusal::new(504, "Timeout", message.to_owned());
             return Ok(respond(&Err(refusal)));
+        }
+        if matches!(fate, Fate::Unanswered) {
+            let _ = self.perform(link.name(), &asked, &body, Arrival::Unanswered);
+            link.travel().await?;
+            return Ok(respond(&Err(failed(AFTER))));
         }
         let age = link.age_of_lists();
         let answer = self.perform(link.name(), &asked, &body, Arrival::InTime { age });
-        link.travel().await?;
-        if matches!(fate, Fate::Unanswered) {
-            return Ok(respond(&Err(failed("after it was carried out"))));
+        if let Err(error) = link.travel().await {
+            self.log_loss(link, &asked, "the answer");
+            return Err(error);
         }
         Ok(match answer {
             Ok((code, value)) => respond(&Ok((code, shaped(&asked, value)))),
@@ -364,30 +414,21 @@ impl Cluster {
             .filter(|change| change.before.is_none())
             .filter_map(|change| Some((change.key.resource.clone(), change.after.clone()?)))
             .collect();
-        let named = answer
-            .as_ref()
-            .ok()
-            .and_then(|(_, value)| value["metadata"]["name"].as_str());
-        let request = Request {
-            at: state.now(),
-            client: client.to_owned(),
-            verb: asked.verb,
-            resource: asked.resource(),
-            namespace: asked.namespace.clone(),
-            name: asked.name.clone().or_else(|| named.map(str::to_owned)),
-            subresource: asked.subresource.clone(),
-            status: match (&answer, arrival) {
-                (Err(refusal), _) => refusal.code,
-                (Ok(_), Arrival::Late) => 0,
-                (Ok((code, _)), Arrival::InTime { .. }) => *code,
-            },
-            refusal: answer.as_ref().err().map(|refusal| refusal.message.clone()),
-            changed,
-            object: match &answer {
-                Ok((_, value)) if asked.verb.is_write() => Some(value.clone()),
-                _ => None,
-            },
-        };
+        let mut request = Request::new(client, asked, state.now());
+        request.changed = changed;
+        match &answer {
+            Err(refusal) => request.refuse(refusal),
+            Ok((code, value)) => {
+                let named = value["metadata"]["name"].as_str();
+                request.name = request.name.or_else(|| named.map(str::to_owned));
+                request.object = asked.verb.is_write().then(|| value.clone());
+                match arrival {
+                    Arrival::InTime { .. } => request.status = *code,
+                    Arrival::Late => {}
+                    Arrival::Unanswered => request.refuse(&failed(AFTER)),
+                }
+            }
+        }
         state.log.push(request.clone());
         let mut begun = Vec::new();
         for (resource, object) in created {
@@ -403,9 +444,39 @@ impl Cluster {
             tokio::spawn(script(self.client(&Link::named("cluster")), object));
         }
         if let Some(observer) = observer {
-            observer(self, &request);
+            observer(self, Seen::Answered(&request));
         }
         answer
+    }
+
+    /// Logs a request that was not carried out, or will be later.
+    fn log_failure(&self, link: &Link, asked: &Asked, refusal: &Refusal) {
+        if asked.verb == Verb::Watch {
+            return;
+        }
+        let mut state = self.state();
+        let mut request = Request::new(link.name(), asked, state.now());
+        request.refuse(refusal);
+        state.log.push(request.clone());
+        let observer = state.observer.clone();
+        drop(state);
+        if let Some(observer) = observer {
+            observer(self, Seen::Answered(&request));
+        }
+    }
+
+    fn log_loss(&self, link: &Link, asked: &Asked, what: &str) {
+        let (observer, now) = {
+            let state = self.state();
+            (state.observer.clone(), state.now())
+        };
+        if let Some(observer) = observer.filter(|_| asked.verb != Verb::Watch) {
+            let request = Request::new(link.name(), asked, now);
+            observer(
+                self,
+                Seen::Lost(format!("{}: {what} is lost", request.target())),
+            );
+        }
     }
 }
 
@@ -433,6 +504,8 @@ enum Arrival {
     InTime { age: Duration },
     /// After its client has been told of a timeout.
     Late,
+    /// The answer is an error all the same.
+    Unanswered,
 }
 
 impl State {
@@ -502,6 +575,8 @@ pub(crate) fn shaped(asked: &Asked, value: Value) -> Value {
     }
     partial(&value)
 }
+
+const AFTER: &str = "after it was carried out";
 
 fn failed(when: &str) -> Refusal {
     let message = format!("an internal error occurred {when}");

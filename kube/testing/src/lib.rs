@@ -19,7 +19,7 @@ mod writes;
 pub use cluster::{Cluster, Error, Request};
 pub use link::Link;
 pub use request::Verb;
-pub use simulation::{Checked, Failure, Faults, Simulation};
+pub use simulation::{Checked, Failure, Faults, Outcome, Simulation};
 
 /// The code of the guide.
 #[cfg(doctest)]

@@ -1,12 +1,13 @@
 //! Controllers under faults: plans drawn from seeds, properties, and the story of a failure.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ use serde_json::Value;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::cluster::{Cluster, Request};
+use crate::cluster::{Cluster, Request, Seen};
 use crate::link::Link;
 
 type Prepare = dyn Fn(&Cluster) + Send + Sync;
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Its output is why it has failed.
+type Task = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 type Process = dyn Fn(Client) -> Task + Send + Sync;
 type Holds = dyn Fn(&Cluster) -> Result<(), String> + Send + Sync;
 type HoldsAfter = dyn Fn(&Cluster, &Request) -> Result<(), String> + Send + Sync;
@@ -30,8 +32,9 @@ type Cause = dyn Fn(&Request) -> Option<String> + Send + Sync;
 ///
 /// One history: an empty cluster; the replicas of the controller; the [steps](Self::step) in order,
 /// at drawn times; [faults](Self::faults) in between. Then all faults end, and the controller has an
-/// hour to make everything [as wanted](Self::finally) and come to rest. A failure is repeated with
-/// fewer and fewer steps and faults, and told as a [story](Failure).
+/// hour to make everything [as wanted](Self::finally) and come to rest. A controller that makes no
+/// request, or panics, fails. A failure is repeated with fewer and fewer steps and faults, and told as a
+/// [story](Failure).
 ///
 /// The same seed gives the same steps, faults and times. A controller that draws numbers of its own
 /// (`select!`, the order of a hash map) may do something else each time.
@@ -47,7 +50,7 @@ pub struct Simulation {
     definitions: Vec<Result<Value, String>>,
     prepare: Vec<Box<Prepare>>,
     process: Arc<Process>,
-    steps: Vec<(String, Box<Process>)>,
+    steps: Vec<(String, Arc<Process>)>,
     always: Vec<(String, Arc<HoldsAfter>)>,
     finally: Vec<(String, Box<Holds>)>,
     once: Vec<(String, Arc<Cause>)>,
@@ -55,10 +58,11 @@ pub struct Simulation {
 
 impl Simulation {
     /// Creates a simulation of a controller. The function is a process: it is called once per
-    /// replica and again a second after it has returned or was killed.
+    /// replica and again a second after it has returned or was killed. It may return a `Result`,
+    /// whose error is told in the story.
     pub fn new<F>(controller: impl Fn(Client) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output: Outcome> + Send + 'static,
     {
         Self {
             seeds: 0..200,
@@ -66,7 +70,7 @@ impl Simulation {
             faults: Faults::all(),
             definitions: Vec::new(),
             prepare: Vec::new(),
-            process: Arc::new(move |client| Box::pin(controller(client))),
+            process: process(controller),
             steps: Vec::new(),
             always: Vec::new(),
             finally: Vec::new(),
@@ -105,18 +109,40 @@ impl Simulation {
         self
     }
 
-    /// Adds something that a person does. Its client has no faults.
+    /// Adds something that a person does. Its client has no faults. It may return a `Result`: an
+    /// error fails the history, as a panic does.
     pub fn step<F>(mut self, name: &str, step: impl Fn(Client) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = ()> + Send + 'static,
+        F: Future<Output: Outcome> + Send + 'static,
     {
-        let step: Box<Process> = Box::new(move |client| Box::pin(step(client)));
-        self.steps.push((name.to_owned(), step));
+        self.steps.push((name.to_owned(), process(step)));
         self
     }
 
     /// Adds a property that holds after every request that has changed an object. The function gets
-    /// the cluster as it is then, and the request.
+    /// the cluster as it is then, and the [request](Request).
+    ///
+    /// # Examples
+    ///
+    /// No replica ever writes more than one secret, not even for a moment:
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Secret;
+    /// use kube::Client;
+    /// use requeue_kube_testing::Simulation;
+    ///
+    /// # async fn controller(client: Client) -> kube::Result<()> {
+    /// #     client.apiserver_version().await.map(drop)
+    /// # }
+    /// let simulation = Simulation::new(controller)
+    ///     .always("there is at most one secret", |cluster, request| {
+    ///         match cluster.list::<Secret>().len() {
+    ///             0 | 1 => Ok(()),
+    ///             count => Err(format!("{count} secrets after {request}")),
+    ///         }
+    ///     });
+    /// simulation.seeds(0..2).check().unwrap();
+    /// ```
     pub fn always(
         mut self,
         name: &str,
@@ -138,6 +164,25 @@ impl Simulation {
 
     /// Adds a side effect that happens once for one cause. The function returns the cause of a
     /// write that is such an effect. It is called for each write that has changed something.
+    ///
+    /// # Examples
+    ///
+    /// An object is told that it was created in one event, however often a run is repeated:
+    ///
+    /// ```
+    /// use kube::Client;
+    /// use requeue_kube_testing::{Simulation, Verb};
+    ///
+    /// # async fn controller(client: Client) -> kube::Result<()> {
+    /// #     client.apiserver_version().await.map(drop)
+    /// # }
+    /// let simulation = Simulation::new(controller).once("one event per object", |request| {
+    ///     let event = request.object.as_ref()?;
+    ///     let is_creation = request.verb == Verb::Create && event["reason"] == "Created";
+    ///     is_creation.then(|| event["regarding"]["uid"].to_string())
+    /// });
+    /// simulation.seeds(0..2).check().unwrap();
+    /// ```
     pub fn once(
         mut self,
         name: &str,
@@ -186,16 +231,16 @@ impl Simulation {
         Ok(checked)
     }
 
-    fn plan(&self, seed: u64) -> Vec<Event> {
+    fn plan(&self, seed: u64) -> Plan {
         let mut random = fastrand::Rng::with_seed(seed);
         let kinds = self.faults.kinds();
-        let mut plan = Vec::new();
+        let mut plan = Plan::default();
         for step in 0..=self.steps.len() {
-            for _ in 0..random.usize(0..3) {
+            for _ in 0..random.usize(0..=4) {
                 let Some(kind) = random.choice(&kinds) else {
                     continue;
                 };
-                plan.push(Event {
+                plan.events.push(Event {
                     after: Duration::from_millis(random.u64(0..3000)),
                     what: What::Fault {
                         kind: *kind,
@@ -206,7 +251,7 @@ impl Simulation {
                 });
             }
             if step < self.steps.len() {
-                plan.push(Event {
+                plan.events.push(Event {
                     after: Duration::from_millis(random.u64(0..5000)),
                     what: What::Step(step),
                 });
@@ -216,7 +261,7 @@ impl Simulation {
     }
 
     /// Lives through one history. Returns how many requests there were.
-    fn live(&self, seed: u64, plan: &[Event]) -> Result<usize, Broken> {
+    fn live(&self, seed: u64, plan: &Plan) -> Result<usize, Broken> {
         fastrand::seed(seed);
         // With signals, because many controllers wait for one.
         let runtime = Builder::new_current_thread()
@@ -231,7 +276,7 @@ impl Simulation {
         runtime.block_on(self.history(seed, plan))
     }
 
-    async fn history(&self, seed: u64, plan: &[Event]) -> Result<usize, Broken> {
+    async fn history(&self, seed: u64, plan: &Plan) -> Result<usize, Broken> {
         let cluster = Cluster::new();
         let record = Arc::new(Record::new(self));
         for definition in &self.definitions {
@@ -250,8 +295,9 @@ impl Simulation {
         }
         {
             let record = Arc::clone(&record);
-            cluster.observe(Arc::new(move |cluster, request| {
-                record.note_request(cluster, request)
+            cluster.observe(Arc::new(move |cluster, seen| match seen {
+                Seen::Answered(request) => record.note_request(cluster, request),
+                Seen::Lost(line) => record.note(cluster, line),
             }));
         }
         let replicas: Vec<_> = (0..self.replicas)
@@ -265,6 +311,11 @@ impl Simulation {
         for replica in replicas {
             replica.abort();
         }
+        // A controller that does nothing may have every property.
+        let outcome = match record.requests() {
+            0 => Err(silent(cluster.elapsed())),
+            _ => outcome,
+        };
         outcome.map_err(|(property, message)| Broken {
             property,
             message,
@@ -277,18 +328,19 @@ impl Simulation {
         &self,
         cluster: &Cluster,
         record: &Record,
-        plan: &[Event],
+        plan: &Plan,
     ) -> Result<(), (String, String)> {
         let person = Link::named("person");
-        for event in plan {
+        for event in &plan.events {
             self.pass(cluster, record, event.after).await?;
             match event.what {
                 What::Step(step) => {
                     if let Some((name, step)) = self.steps.get(step) {
                         record.note(cluster, format!("== {name}"));
                         // As a task, because it may panic.
-                        if let Err(error) = tokio::spawn(step(cluster.client(&person))).await {
-                            return Err((format!("the step succeeds: {name}"), error.to_string()));
+                        let ended = tokio::spawn(step(cluster.client(&person))).await;
+                        if let Some(error) = ended.unwrap_or_else(|error| Some(error.to_string())) {
+                            return Err((format!("the step succeeds: {name}"), error));
                         }
                     }
                 }
@@ -299,15 +351,15 @@ impl Simulation {
                     lasts,
                 } => {
                     record.note(cluster, kind.told(replica, amount, lasts));
-                    let link = record.link(replica);
-                    kind.begin(cluster, &link, amount);
+                    let end = kind.begin(cluster, record.link(replica), amount);
                     tokio::spawn(async move {
                         sleep(lasts).await;
-                        link.heal();
+                        end();
                     });
                 }
             }
         }
+        self.pass(cluster, record, plan.rest).await?;
         for replica in 0..self.replicas {
             record.link(replica).heal();
         }
@@ -383,24 +435,31 @@ impl Simulation {
         }
     }
 
-    /// Leaves out one event after the other as long as the same property breaks. A step stays if the
-    /// property breaks without it although nothing goes wrong: such a story tells nothing.
-    fn shrink(&self, seed: u64, plan: Vec<Event>, broken: Broken) -> Failure {
+    /// Leaves out one event after the other as long as the same property breaks. The others stay
+    /// where they are in time. A step stays if the property breaks without it although nothing goes
+    /// wrong: such a story tells nothing.
+    fn shrink(&self, seed: u64, plan: Plan, broken: Broken) -> Failure {
         let (mut plan, mut broken) = (plan, broken);
+        let _quiet = Quiet::begin();
         let property = broken.property.clone();
-        let broken_in_calm = |plan: &[Event]| {
-            let steps = plan.iter().filter(|event| event.is_step()).cloned();
-            let calm = self.live(seed, &steps.collect::<Vec<_>>());
+        let broken_in_calm = |plan: &Plan| {
+            let calm = self.live(seed, &plan.without_faults());
             calm.err().filter(|other| other.property == property)
         };
         // What breaks with all steps and without faults.
         let calm = broken_in_calm(&plan).map(|other| other.message);
         let mut index = 0;
         let mut runs = 0;
-        while index < plan.len() && runs < SHRINKS {
+        let mut is_shorter = false;
+        while runs < SHRINKS {
+            if index == plan.events.len() {
+                if plan.events.is_empty() || !std::mem::take(&mut is_shorter) {
+                    break;
+                }
+                index = 0;
+            }
             runs += 1;
-            let mut shorter = plan.clone();
-            let left_out = shorter.remove(index);
+            let (shorter, left_out) = plan.without(index);
             let without = left_out.is_step().then(|| broken_in_calm(&shorter));
             let without = without.flatten().map(|other| other.message);
             if without.is_some() && without != calm {
@@ -409,6 +468,7 @@ impl Simulation {
             }
             match self.live(seed, &shorter) {
                 Err(other) if other.property == broken.property => {
+                    is_shorter = true;
                     plan = shorter;
                     broken = other;
                 }
@@ -442,9 +502,56 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 const CHANGES: usize = 500;
 const COMES_TO_REST: &str = "the controller comes to rest";
 /// How often a failure is repeated at most.
-const SHRINKS: usize = 30;
+const SHRINKS: usize = 60;
 /// Without optimization the types of Kubernetes need more than the 2 MiB of other threads.
 const STACK: usize = 32 << 20;
+
+/// What a controller or a step may return: nothing, or a `Result`.
+pub trait Outcome {
+    /// Returns the error, if it is one.
+    fn error(self) -> Option<String>;
+}
+
+impl Outcome for () {
+    fn error(self) -> Option<String> {
+        None
+    }
+}
+
+impl<T, E: fmt::Display> Outcome for Result<T, E> {
+    fn error(self) -> Option<String> {
+        self.err().map(|error| error.to_string())
+    }
+}
+
+/// A future that loops for ever.
+#[expect(private_interfaces, reason = "the type is `!`, which is public")]
+impl Outcome for Never {
+    fn error(self) -> Option<String> {
+        self
+    }
+}
+
+/// The type `!`, which has no name outside of a function's signature yet.
+type Never = <fn() -> ! as Returns>::Value;
+
+trait Returns {
+    type Value;
+}
+
+impl<T> Returns for fn() -> T {
+    type Value = T;
+}
+
+fn process<F>(run: impl Fn(Client) -> F + Send + Sync + 'static) -> Arc<Process>
+where
+    F: Future<Output: Outcome> + Send + 'static,
+{
+    Arc::new(move |client| {
+        let run = run(client);
+        Box::pin(async move { run.await.error() })
+    })
+}
 
 /// A process that is started again whenever it ends.
 async fn live_on(
@@ -469,6 +576,7 @@ async fn live_on(
                 Err(error) if error.is_panic() => {
                     record.fail("the controller does not panic", error.to_string());
                 }
+                Ok(Some(error)) => record.note(&cluster, format!("{} ends: {error}", link.name())),
                 _ => record.note(&cluster, format!("{} ends", link.name())),
             },
             () = link.killed() => {
@@ -490,7 +598,9 @@ struct Record {
 }
 
 struct Happened {
-    story: Vec<String>,
+    story: Vec<Line>,
+    /// Those of processes that have ended.
+    requests: u64,
     changes: usize,
     /// The effects that may happen once, with their causes.
     effects: BTreeSet<(String, String)>,
@@ -505,6 +615,7 @@ impl Record {
             once: simulation.once.clone(),
             happened: Mutex::new(Happened {
                 story: Vec::new(),
+                requests: 0,
                 changes: 0,
                 effects: BTreeSet::new(),
                 failure: None,
@@ -518,14 +629,21 @@ impl Record {
     }
 
     fn note(&self, cluster: &Cluster, line: String) {
-        let line = told(cluster.elapsed(), &line);
-        self.happened().story.push(line);
+        let mut happened = self.happened();
+        match happened.story.last_mut() {
+            Some(last) if last.text == line => last.times += 1,
+            _ => happened.story.push(Line {
+                at: cluster.elapsed(),
+                text: line,
+                times: 1,
+            }),
+        }
     }
 
     fn note_request(&self, cluster: &Cluster, request: &Request) {
-        if request.verb.is_write() {
-            let line = told(request.at, &request.to_string());
-            self.happened().story.push(line);
+        // Reads that fail because of a fault are told, too.
+        if request.verb.is_write() || matches!(request.status, 429 | 500 | 504) {
+            self.note(cluster, request.to_string());
         }
         if !request.changed {
             return;
@@ -574,16 +692,107 @@ impl Record {
     }
 
     fn set_link(&self, replica: usize, link: Link) {
-        self.happened().links[replica] = link;
+        let mut happened = self.happened();
+        happened.requests += happened.links[replica].requests();
+        happened.links[replica] = link;
+    }
+
+    /// How many requests all replicas have made.
+    fn requests(&self) -> u64 {
+        let happened = self.happened();
+        let present = happened.links.iter().map(Link::requests).sum::<u64>();
+        happened.requests + present
     }
 
     fn story(&self) -> Vec<String> {
-        self.happened().story.clone()
+        let happened = self.happened();
+        happened.story.iter().map(Line::to_string).collect()
     }
 }
 
-fn told(at: Duration, line: &str) -> String {
-    format!("{:>10.3} s  {line}", at.as_secs_f64())
+/// A line of a story, once or so many times in a row.
+struct Line {
+    at: Duration,
+    text: String,
+    times: usize,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>10.3} s  {}", self.at.as_secs_f64(), self.text)?;
+        match self.times {
+            1 => Ok(()),
+            times => write!(f, " ({times} times)"),
+        }
+    }
+}
+
+/// Why a history without requests of the controller fails.
+fn silent(time: Duration) -> (String, String) {
+    let message = format!(
+        "no replica has sent a request in {} s: does it use the client that it is given, and is its \
+         future awaited?",
+        time.as_secs()
+    );
+    (String::from("the controller makes requests"), message)
+}
+
+/// While this is there, panics on this thread print nothing: the same failure is repeated.
+struct Quiet;
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Quiet {
+    fn begin() -> Self {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                if !IS_QUIET.get() {
+                    before(info);
+                }
+            }));
+        });
+        IS_QUIET.set(true);
+        Self
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        IS_QUIET.set(false);
+    }
+}
+
+/// What happens in a history.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    events: Vec<Event>,
+    /// How long after the last event the faults end.
+    rest: Duration,
+}
+
+impl Plan {
+    /// Leaves an event out. The others stay where they are in time.
+    fn without(&self, index: usize) -> (Self, Event) {
+        let mut plan = self.clone();
+        let left_out = plan.events.remove(index);
+        match plan.events.get_mut(index) {
+            Some(next) => next.after += left_out.after,
+            None => plan.rest += left_out.after,
+        }
+        (plan, left_out)
+    }
+
+    fn without_faults(&self) -> Self {
+        let steps = self.events.iter().filter(|event| event.is_step());
+        Self {
+            events: steps.cloned().collect(),
+            rest: Duration::ZERO,
+        }
+    }
 }
 
 /// An event of a plan.
@@ -626,7 +835,8 @@ enum Kind {
 }
 
 impl Kind {
-    fn begin(self, cluster: &Cluster, link: &Link, amount: u64) {
+    /// Begins the fault. The function that it returns ends this fault and no other kind.
+    fn begin(self, cluster: &Cluster, link: Link, amount: u64) -> Box<dyn FnOnce() + Send> {
         let share = |most: Duration| {
             let millis = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
             Duration::from_millis(millis.saturating_mul(amount) / 100)
@@ -634,24 +844,52 @@ impl Kind {
         let of_100 = u8::try_from(amount / 2).unwrap_or(50);
         match self {
             // Of all resources, or of one that has objects.
-            Self::Lag(most) => match resource(cluster, amount) {
-                Some(resource) => link.lag_of(&resource, share(most)),
-                None => link.lag(share(most)),
-            },
-            Self::OldLists(most) => link.list_age(share(most)),
-            Self::Latency(most) => link.latency(share(most)),
-            Self::Errors => link.errors(of_100),
-            Self::LateEffects => link.late_effects(of_100),
-            Self::Throttling => link.throttle(of_100),
-            Self::Duplicates => link.duplicates(of_100),
-            Self::CutOff => link.cut_off(true),
+            Self::Lag(most) => {
+                match resource(cluster, amount) {
+                    Some(resource) => link.lag_of(&resource, share(most)),
+                    None => link.lag(share(most)),
+                }
+                Box::new(move || link.lag(Duration::ZERO))
+            }
+            Self::OldLists(most) => {
+                link.list_age(share(most));
+                Box::new(move || link.list_age(Duration::ZERO))
+            }
+            Self::Latency(most) => {
+                link.latency(share(most));
+                Box::new(move || link.latency(Duration::ZERO))
+            }
+            Self::Errors => {
+                link.errors(of_100);
+                Box::new(move || link.errors(0))
+            }
+            Self::LateEffects => {
+                link.late_effects(of_100);
+                Box::new(move || link.late_effects(0))
+            }
+            Self::Throttling => {
+                link.throttle(of_100);
+                Box::new(move || link.throttle(0))
+            }
+            Self::Duplicates => {
+                link.duplicates(of_100);
+                Box::new(move || link.duplicates(0))
+            }
+            Self::CutOff => {
+                link.cut_off(true);
+                Box::new(move || link.cut_off(false))
+            }
             Self::EndOfWatches => {
                 if amount > 50 {
                     cluster.compact();
                 }
                 cluster.end_watches(&resource(cluster, amount).unwrap_or_default());
+                Box::new(|| {})
             }
-            Self::Kill => link.kill_after(u32::try_from(amount / 10).unwrap_or(0)),
+            Self::Kill => {
+                link.kill_after(u32::try_from(amount / 10).unwrap_or(0));
+                Box::new(move || link.spare())
+            }
         }
     }
 

@@ -259,6 +259,129 @@ fn a_request_that_the_cluster_does_not_do_fails_the_simulation() {
     assert!(failure.message.contains("approval"), "{failure}");
 }
 
+/// It looks at the version of the server, and does nothing else.
+async fn idle(client: Client) -> kube::Result<()> {
+    client.apiserver_version().await.map(drop)
+}
+
+#[test]
+fn a_controller_that_makes_no_request_fails() {
+    let failure = failure(Simulation::new(async |_: Client| {}).seeds(0..1));
+    assert_eq!(failure.property, "the controller makes requests");
+    assert!(
+        failure.message.contains("the client that it is given"),
+        "{failure}"
+    );
+    Simulation::new(idle).seeds(0..1).check().unwrap();
+}
+
+#[test]
+fn a_controller_may_return_an_error_which_is_told() {
+    let lost = async |client: Client| {
+        client.apiserver_version().await.unwrap();
+        Err::<(), _>("lease lost")
+    };
+    let never = |_: &Cluster| Err("never".to_owned());
+    let simulation = Simulation::new(lost).faults(Faults::none());
+    let failure = failure(simulation.finally("never", never).seeds(0..1));
+    let tells = |line: &String| line.contains("replica-1 ends: lease lost");
+    assert!(failure.story.iter().any(tells), "{failure}");
+}
+
+#[test]
+fn a_controller_may_never_return() {
+    let endless = async |client: Client| {
+        loop {
+            client.apiserver_version().await.unwrap();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+    };
+    let simulation = Simulation::new(endless).faults(Faults::none());
+    simulation.seeds(0..1).check().unwrap();
+}
+
+#[test]
+fn a_step_that_returns_an_error_fails() {
+    let step = async |client: Client| {
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        maps.get("a").await
+    };
+    let simulation = Simulation::new(idle).step("a person reads a", step);
+    let failure = failure(simulation.seeds(0..1));
+    assert_eq!(failure.property, "the step succeeds: a person reads a");
+    assert!(failure.message.contains("not found"), "{failure}");
+}
+
+#[test]
+fn a_story_tells_the_requests_that_fail() {
+    let none = Faults::none;
+    for (faults, status, told) in [
+        (
+            none().late_effects(true),
+            504,
+            "the server was unable to return a response",
+        ),
+        (none().throttling(true), 429, "429 throttled"),
+        (none().errors(true), 500, "500 an internal error occurred"),
+    ] {
+        let succeed = move |cluster: &Cluster| {
+            let requests = cluster.requests();
+            let failed = requests.iter().find(|request| request.status == status);
+            failed.map_or(Ok(()), |request| Err(request.to_string()))
+        };
+        let simulation = simulation(Bug::None).faults(faults);
+        let failure = failure(simulation.finally("requests succeed", succeed));
+        assert!(failure.message.contains(told), "{failure}");
+        let tells = |line: &&String| line.contains(told);
+        assert!(failure.story.iter().any(|line| tells(&line)), "{failure}");
+        let faults = failure.story.iter().filter(|line| line.contains("!!"));
+        assert_eq!(faults.count(), 1, "{failure}");
+    }
+}
+
+#[test]
+fn a_story_tells_what_a_lost_connection_has_cost() {
+    let reads = async |client: Client| {
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        loop {
+            maps.list(&ListParams::default()).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let failure = failure(Simulation::new(reads).faults(Faults::none().cut_offs(true)));
+    assert_eq!(failure.property, "the controller does not panic");
+    let last = failure.story.last().unwrap();
+    let tells = last.contains("replica-1 list configmaps: the ") && last.contains(" is lost");
+    assert!(tells, "{failure}");
+}
+
+/// A child process, because what is printed is seen from outside.
+#[test]
+fn a_panic_is_printed_once_and_not_again_for_each_shorter_history() {
+    const CHILD: &str = "REQUEUE_KUBE_TESTING_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        let step = async |client: Client| {
+            let maps: Api<ConfigMap> = Api::default_namespaced(client);
+            maps.get("b").await.expect("b is there");
+        };
+        drop(failure(
+            simulation(Bug::None)
+                .step("panics", step)
+                .step("and again", step),
+        ));
+        return;
+    }
+    let name = "a_panic_is_printed_once_and_not_again_for_each_shorter_history";
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    assert!(child.status.success());
+    let printed = String::from_utf8_lossy(&child.stderr);
+    assert!(printed.matches(" panicked at ").count() <= 1, "{printed}");
+}
+
 #[tokio::test]
 async fn a_test_with_a_runtime_may_check_a_simulation() {
     simulation(Bug::None).seeds(0..1).check().unwrap();
