@@ -48,8 +48,7 @@ pub trait Driven<K>: Any {
     /// may be at its limit, say, or have no token sooner. At first none has to.
     ///
     /// A queue with limits is wrapped, and its wrapper says so by the calls that the queue got, and
-    /// not by what it does: otherwise a key that it forgets goes unnoticed. An example is
-    /// `tests/simulation/tenants.rs`.
+    /// not by what it does: otherwise a key that it forgets goes unnoticed.
     fn holds_back(&self, key: &K, until: Instant) -> bool {
         let _ = (key, until);
         false
