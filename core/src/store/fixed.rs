@@ -24,11 +24,11 @@ pub(crate) use nodes::FixedNodes;
 /// # Memory
 ///
 /// The queue contains its keys, so it takes room in a `static` or on the stack. Each key takes
-/// `12 + 7 * size_of::<I>()` bytes and a slot. A slot has the key, the data of limiter, metrics and
-/// priorities, and 5 bytes, padded. That is 27 bytes for a `u16` key and `NoLimit` with slot numbers
-/// of `u8`. For a `String` and `DefaultController` with `u16` on a 64-bit system it is 66, or 264 KB
-/// for 4,000 keys. A build without optimization copies a queue several times, and may overflow the
-/// stack of a thread, 2 MiB.
+/// `12 + 7 * size_of::<I>()` bytes and a slot. A slot has the key, the data of limiter, metrics
+/// and priorities, and 5 bytes, padded. That is 27 bytes for a `u16` key and `NoLimit` with slot
+/// numbers of `u8`. For a `String` and `DefaultController` with `u16` on a 64-bit system it is 66,
+/// or 264 KB for 4,000 keys. A build without optimization copies a queue several times, and may
+/// overflow the stack of a thread, 2 MiB.
 ///
 /// ```
 /// use requeue::limiter::{DefaultController, NoLimit};

@@ -1,4 +1,4 @@
-//! Whether a history is as promised.
+//! Checks a history against the promises.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Rule {
     Lost,
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     /// The promise.
@@ -45,10 +45,10 @@ impl fmt::Display for Breach {
     }
 }
 
-/// What was checked.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// What is not as promised.
+    /// The broken promises.
     pub breaches: Vec<Breach>,
     /// How many runs began.
     pub runs: u64,
@@ -64,8 +64,8 @@ pub struct Verdict {
     pub slowest: Duration,
 }
 
-/// Checks a history. `bound` is how long a change may wait for its run, `is_over` whether nothing
-/// is to come any more. O(n log n) for n entries.
+/// Checks a history. `bound` is how long a change may wait for its run, `is_over` whether the
+/// history has ended. O(n log n) for n entries.
 pub fn check(history: &History, bound: Duration, is_over: bool) -> Verdict {
     let mut check = Check {
         history,
@@ -87,7 +87,7 @@ struct Check<'h> {
     history: &'h History,
     verdict: Verdict,
     at: Duration,
-    /// The runs that have begun and not ended.
+    /// The active runs.
     runs: BTreeMap<RunId, Run<'h>>,
     shards: BTreeMap<u32, Shard<'h>>,
     keys: BTreeMap<&'h str, Key>,
@@ -111,9 +111,9 @@ struct Shard<'h> {
 struct Key {
     /// The greatest fence that was accepted.
     fence: u64,
-    /// The versions that no run has written, and since when.
+    /// The versions that no run has written yet, and since when.
     waiting: BTreeMap<u64, Duration>,
-    /// The changes that waited for longest: when, and for how long.
+    /// The changes that waited longest: when, and how long.
     late: Vec<(Duration, Duration)>,
 }
 
@@ -248,7 +248,7 @@ impl<'h> Check<'h> {
     }
 }
 
-/// An overlap, unless the replica whose time was over was paused.
+/// An overlap, unless the replica whose ownership had ended was paused.
 fn breach_overlap(
     verdict: &mut Verdict,
     history: &History,

@@ -1,12 +1,12 @@
-//! What happened, as the store has recorded it.
+//! The history that the store records.
 
 use std::time::Duration;
 
-/// A run of a key. Numbers are given out by the store.
+/// A run of a key. The store assigns the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The source of truth has a new version of a key.
@@ -41,7 +41,7 @@ pub enum Event {
         /// The run.
         run: RunId,
     },
-    /// A run ended without a write: it was given up, or its process has died.
+    /// A run ended without a write, because it was given up or its process died.
     Dropped {
         /// The run.
         run: RunId,
@@ -57,28 +57,28 @@ pub struct Entry {
     pub event: Event,
 }
 
-/// A replica was stopped for longer than the TTL, so that nothing but the fence helps.
+/// A replica was stopped for longer than the TTL, so that only the fence helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The replica.
     pub replica: String,
     /// When it was stopped.
     pub from: Duration,
-    /// When it had been continued for a while; `None` while it is stopped.
+    /// When it had been continued for a while. `None` while it is stopped.
     pub to: Option<Duration>,
 }
 
-/// Everything that is checked.
+/// Everything that the check needs.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// In the order in which they happened.
+    /// The events in their order.
     pub entries: Vec<Entry>,
     /// The pauses.
     pub pauses: Vec<Pause>,
 }
 
 impl History {
-    /// Whether a replica was paused at that time.
+    /// Whether a replica was paused at a time.
     pub fn is_paused(&self, replica: &str, at: Duration) -> bool {
         self.pauses.iter().any(|pause| {
             pause.replica == replica && pause.from <= at && pause.to.is_none_or(|to| at <= to)

@@ -1,4 +1,4 @@
-//! Numbers that a seed decides.
+//! Pseudorandom numbers from a seed.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from `from` to one less than `to`; `from` if there is none.
+    /// A number in `from..to`. `from` if the range is empty.
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.number() % to.saturating_sub(from).max(1)
     }

@@ -1,8 +1,8 @@
-//! The source of truth and the store of the replicas: it checks fences and records what happens.
+//! The source of truth and the store of the replicas: it checks fences and records the history.
 //!
-//! A replica talks to it in lines: it says `hello NAME`, and then `list SHARD`, `watch`,
-//! `begin SHARD FENCE KEY`, `write RUN VERSION`, `drop RUN`, `count CALLS`. The runs of a
-//! connection that is closed are dropped.
+//! A replica sends lines: first `hello NAME`, and then `list SHARD`, `watch`,
+//! `begin SHARD FENCE KEY`, `write RUN VERSION`, `drop RUN`, `count CALLS`. When a connection is
+//! closed, its runs are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::history::{Entry, Event, History, Pause, RunId};
 
-/// The store. Clones are handles to the same.
+/// The store. Clones are handles to the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -34,13 +34,13 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     rows: BTreeMap<String, Row>,
-    /// The keys that replicas list and watch. The others are marked.
+    /// The keys that replicas list and watch. Other keys are marked.
     listed: BTreeMap<u32, Vec<String>>,
     history: History,
     open: BTreeMap<RunId, (String, u64)>,
     runs: u64,
     watchers: Vec<mpsc::UnboundedSender<String>>,
-    /// How often each replica has called etcd, but to keep its session.
+    /// How often each replica has called etcd, except to keep its session.
     calls: BTreeMap<String, u64>,
 }
 
@@ -84,7 +84,7 @@ impl Store {
         self.shared.start.elapsed()
     }
 
-    /// Changes a key, and tells those who watch if it is one that is listed.
+    /// Changes a key. If it is a listed key, tells the watching replicas.
     pub fn change(&self, key: &str) {
         let mut state = self.state();
         let Some(row) = state.rows.get_mut(key) else {
@@ -100,12 +100,12 @@ impl Store {
         self.record(&mut state, Event::Changed { key, version });
     }
 
-    /// Returns a copy of what was recorded.
+    /// Returns a copy of the history.
     pub fn history(&self) -> History {
         self.state().history.clone()
     }
 
-    /// Returns how many events were recorded.
+    /// Returns the number of recorded events.
     pub fn len(&self) -> usize {
         self.state().history.entries.len()
     }
@@ -115,18 +115,18 @@ impl Store {
         self.len() == 0
     }
 
-    /// Whether everything that was changed is written.
+    /// Whether every change was written.
     pub fn is_settled(&self) -> bool {
         let state = self.state();
         state.rows.values().all(|row| row.written >= row.wanted)
     }
 
-    /// Returns how many times the replicas have called etcd, but to keep their sessions.
+    /// Returns how often the replicas have called etcd, except to keep their sessions.
     pub fn calls(&self) -> u64 {
         self.state().calls.values().sum()
     }
 
-    /// A replica is stopped for longer than the TTL from now on.
+    /// Records that a replica is now stopped for longer than the TTL.
     pub fn paused(&self, replica: &str) {
         let from = self.now();
         self.state().history.pauses.push(Pause {
@@ -136,7 +136,7 @@ impl Store {
         });
     }
 
-    /// The replica goes on. What it had begun gets a while to end.
+    /// Records that the replica continues. Its runs get a while to end.
     pub fn continued(&self, replica: &str, grace: Duration) {
         let to = self.now() + grace;
         let mut state = self.state();
@@ -150,7 +150,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing can be accepted.
+    /// It cannot accept connections.
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
@@ -173,7 +173,7 @@ impl Store {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Under the lock, so that times do not go back.
+    /// Reads the clock under the lock, so that times do not go back.
     fn record(&self, state: &mut State, event: Event) {
         let at = self.now();
         state.history.entries.push(Entry { at, event });
@@ -225,7 +225,7 @@ impl Store {
         }
     }
 
-    /// The keys of a shard that have to run, or one of them, so that each take-over has a run.
+    /// The keys of a shard that have to run, or any one key, so that each take-over has a run.
     fn list(&self, shard: u32) -> Vec<String> {
         let state = self.state();
         let keys = state.listed.get(&shard).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Engines out of reach, wrong credentials, other counts, names that are taken, sources that fail.
+//! Unreachable engines, wrong credentials, other counts, taken names, failing sources.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -16,7 +16,7 @@ use crate::switch::{Reach, Switch};
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Gives a shard that is owned to a member that does nothing.
+/// Gives an owned shard to a member that does nothing.
 pub(crate) async fn steal(engine: &Memory, shard: Shard) {
     let thief = engine.join(SET, "thief", 100 * SECOND).await.unwrap();
     let shards = Shards::builder(engine.clone(), SET).build();
@@ -85,7 +85,7 @@ async fn of_two_members_of_one_name_the_second_is_refused_while_the_first_lives(
     assert!(matches!(error, EngineError::NameTaken { .. }), "{error:?}");
     assert_eq!(first.owned("first"), 16);
 
-    // One that has been killed is succeeded by one of its name, within the TTL.
+    // A killed member is replaced by another one of the same name, within the TTL.
     first.process.abort();
     let begun = Instant::now();
     let _second = join(&engine, "first").await.unwrap();
@@ -117,7 +117,7 @@ async fn a_relist_that_fails_panics_or_never_ends_is_repeated() {
     let first = run_member(member, "first", &log, MS);
     sleep(SECOND).await;
     assert_eq!(first.member.counters().relists_failed, 2);
-    // Work goes on meanwhile.
+    // Work continues meanwhile.
     assert!(first.member.add(String::from("b")).unwrap().is_some());
     sleep(2 * limit).await;
     let counters = first.member.counters();
@@ -145,7 +145,7 @@ async fn relisted_keys_of_other_shards_are_passed_over_and_new_keys_go_first() {
         .join(&queue(), relist)
         .await
         .unwrap();
-    // Nothing runs: no worker.
+    // There are no workers, so nothing runs.
     let stop = requeue_tokio::CancellationToken::new();
     let (running, token) = (member.clone(), stop.clone());
     let process = tokio::spawn(async move {
@@ -226,7 +226,7 @@ async fn limits_may_be_without_end() {
     assert_eq!(log.lock().unwrap().len(), 1);
 }
 
-/// A source that is interrupted again and again while it is listed is not asked once for each time.
+/// A source that is interrupted many times while it is listed is not listed once for each time.
 #[tokio::test(start_paused = true)]
 async fn what_is_listed_again_meanwhile_is_listed_once_more() {
     let (engine, log) = (Switch::default(), Log::default());

@@ -1,4 +1,4 @@
-//! Shards that move: because a member joins, leaves, dies, or is out of reach.
+//! Shards that move because a member joins, leaves, dies or is unreachable.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ async fn a_member_that_leaves_hands_over_without_a_gap_or_an_overlap() {
     assert_eq!(log.lock().unwrap().len(), 1, "it is active");
 
     first.stop.cancel();
-    // Its shards without a run move at once, this one when its run has ended.
+    // Shards without a run move at once. This one moves after its run.
     sleep(50 * MS).await;
     assert!(second.owned("second") >= 15);
     assert!(!second.member.owns(&key));
@@ -186,7 +186,7 @@ async fn after_a_longer_one_runs_have_ended_nothing_begins_and_then_all_goes_on(
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_the_engine_gave_to_another_is_lost() {
     let (engine, log, first) = alone(&["a"], 3600 * SECOND).await;
-    // As if it had been removed by hand.
+    // As if its key had been deleted by hand.
     let shard = first.member.shards().shard_of(&String::from("a"));
     crate::bad_input::steal(&engine.memory(), shard).await;
     sleep(MS).await;
@@ -230,14 +230,14 @@ async fn a_dropped_run_leaves_its_shards_to_the_ttl() {
     assert_eq!(again.owned("first"), 16);
 }
 
-/// A membership that is over stays so: keys have been passed over since.
+/// An ended membership is final, because keys may have been skipped since.
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_comes_after_the_end_of_a_membership_does_not_prolong_it() {
     let (engine, log, first) = alone(&["a"], MS).await;
     engine.set(Reach::Slow(100 * MS));
     sleep(SECOND + 50 * MS).await;
-    // The process is stopped while the session is being kept. It goes on after the end of the
-    // membership that it knows of, and the source of changes is the first to have its turn.
+    // The process is stopped while it renews its session. It continues after the end of the
+    // membership that it knows, and the source of changes runs first.
     assert!(advance(TTL - SECOND).now_or_never().is_none());
     assert_eq!(first.member.add(String::from("a")).unwrap(), None);
     sleep(TTL).await;
@@ -246,7 +246,7 @@ async fn a_reply_that_comes_after_the_end_of_a_membership_does_not_prolong_it() 
     assert_eq!(log.lock().unwrap().len(), 2, "it is listed again");
 }
 
-/// A view that broke off now and then over the hours is followed again as soon as at first.
+/// A view that broke a few times over hours is followed again as quickly as the first time.
 #[tokio::test(start_paused = true)]
 async fn who_owns_what_is_followed_again_soon_however_often_it_broke_off() {
     let (engine, _, _, first, second) = pair(MS).await;

@@ -12,7 +12,7 @@ use crate::switch::{Reach, Switch};
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a member has reported.
+/// The reports of a member.
 type Said = Arc<Mutex<Vec<EngineError>>>;
 
 /// Two members at work, the second of which reports.
@@ -53,7 +53,7 @@ async fn members_begin_again_at_once_and_say_so_if_the_engine_notices() {
     );
     assert_eq!(states_lost(&said), 1);
 
-    // What is not over is not well.
+    // The member is not healthy until the fault is over.
     other.set(Reach::Silent);
     engine.empty(true);
     sleep(SECOND).await;
@@ -82,7 +82,7 @@ async fn runs_learn_of_it_at_once() {
 async fn a_member_lists_again_after_its_session_has_ended_whatever_the_engine_notices() {
     let (engine, _, log, said, first, second) = pair(10 * MS).await;
     let runs = log.lock().unwrap().len();
-    // A watch that goes on after what it has seen waits for what never comes.
+    // A watch that resumes after its last revision would wait forever.
     engine.empty(false);
     sleep(TTL).await;
     for replica in [&first, &second] {

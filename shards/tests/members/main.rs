@@ -1,4 +1,4 @@
-//! What members and engines promise, on virtual time.
+//! The promises of members and engines, on virtual time.
 
 #![allow(
     clippy::unwrap_used,

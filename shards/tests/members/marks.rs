@@ -1,4 +1,4 @@
-//! Keys that only one replica has heard of.
+//! Keys that only one replica knows of.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::switch::{Reach, Switch};
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A wall clock that goes with virtual time, and jumps.
+/// A wall clock that follows virtual time, and jumps.
 #[derive(Clone)]
 struct Wall {
     begun: Instant,
@@ -42,7 +42,7 @@ impl Wall {
     }
 }
 
-/// A member without others, which has taken all shards and runs what is marked.
+/// A single member, which has taken all shards and runs marked keys.
 async fn alone(run: Duration) -> (Switch, Log, Wall, Replica) {
     let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
     let first = wall.set(builder(&engine, "first"));
@@ -76,7 +76,7 @@ fn keys(log: &Log) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_mark_runs_at_its_owner_and_is_removed_by_success() {
     let (engine, log, wall) = (Switch::default(), Log::default(), Wall::new());
-    // One that does not join.
+    // A producer that does not join.
     let producer = wall.set(builder(&engine, "producer")).build();
     let first = start(
         wall.set(builder(&engine, "first")),
@@ -178,7 +178,7 @@ async fn a_mark_survives_its_owner() {
     assert_eq!(second.member.counters().marks_unreadable, 0);
 }
 
-/// The wall clock only decides when a delayed mark runs: nothing else depends on it.
+/// The wall clock only decides when a delayed mark runs.
 #[tokio::test(start_paused = true)]
 async fn a_wall_clock_that_jumps_loses_nothing() {
     let (engine, log, wall, first) = alone(MS).await;
@@ -279,7 +279,7 @@ async fn a_mark_that_is_no_key_stays_and_is_counted() {
     assert_eq!(keys(&log).len(), 0);
 }
 
-/// The reply to the end of a mark was lost: the run is repeated, and then nothing is left to end.
+/// If the reply to the removal of a mark is lost, the run is repeated, and finds no mark.
 #[tokio::test(start_paused = true)]
 async fn a_mark_that_has_ended_is_not_ended_by_every_run_of_its_key() {
     let (engine, log, _, first) = alone(MS).await;
@@ -300,7 +300,7 @@ async fn a_mark_that_has_ended_is_not_ended_by_every_run_of_its_key() {
     assert_eq!(engine.ends.load(Ordering::Relaxed), ends);
 }
 
-/// A run for another reason does not take the place of one that is to come later.
+/// An earlier run for another reason does not replace the delayed one.
 #[tokio::test(start_paused = true)]
 async fn a_mark_with_a_time_stays_until_then_though_its_key_has_run() {
     let (engine, log, wall, first) = alone(MS).await;
@@ -352,7 +352,7 @@ async fn a_run_before_the_time_of_a_mark_can_give_it_an_earlier_one() {
     process.await.unwrap().unwrap();
 }
 
-/// It would be stored where no owner looks for it.
+/// No owner would find the mark.
 #[tokio::test(start_paused = true)]
 async fn a_mark_by_another_number_of_shards_is_refused() {
     let (engine, log, wall, first) = alone(MS).await;

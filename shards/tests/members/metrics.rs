@@ -1,4 +1,4 @@
-//! The figures of a member, as Prometheus gets them.
+//! The metrics of a member, as Prometheus scrapes them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn a_member_reports_what_it_owns_and_has_done() {
             );
         };
         runtime.block_on(async {
-            // A program that joins again goes on counting.
+            // A program that joins again continues to count.
             for lives in 1..=2 {
                 live(lives, shows).await;
             }
@@ -35,7 +35,7 @@ fn a_member_reports_what_it_owns_and_has_done() {
     });
 }
 
-/// One membership after others, which have owned all shards, too.
+/// One membership after others, each of which owned all shards.
 async fn live(lives: u64, shows: impl Fn(&str, u64)) {
     let shards = Shards::builder(Memory::new(), "webhooks").count(8).build();
     let queue = WorkQueue::new();

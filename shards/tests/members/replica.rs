@@ -1,4 +1,4 @@
-//! A replica, and what it has done.
+//! A replica, and the log of its runs.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -17,8 +17,8 @@ pub(crate) const TTL: Duration = Duration::from_secs(6);
 
 pub(crate) type Local<E = Switch> = Member<String, E, Levels<2>>;
 
-/// Runs in the order of their begins: the replica, the key, the fence, when it began and ended, and
-/// whether it has learnt that the shard is lost.
+/// Runs in the order in which they began: the replica, the key, the fence, beginning and end, and
+/// whether the run was told that its shard is lost.
 pub(crate) type Log = Arc<Mutex<Vec<Entry>>>;
 
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub(crate) async fn start(
     run_member(member, name, log, run)
 }
 
-/// A member without others, which has taken all shards.
+/// A single member, which has taken all shards.
 pub(crate) async fn alone(keys: &[&str], run: Duration) -> (Switch, Log, Replica) {
     let (engine, log) = (Switch::default(), Log::default());
     let first = start(builder(&engine, "first"), "first", &log, keys, run).await;

@@ -23,15 +23,15 @@ const COUNT: u32 = 8;
 const TTL: Duration = Duration::from_secs(5);
 const SEEDS: u64 = 2000;
 
-/// What one history was.
+/// The result of one history.
 #[derive(Debug, Default)]
 struct Report {
     wrong: Vec<String>,
     refused: u64,
 }
 
-/// Lives through one seed: a minute of changes and faults, then half a minute without faults,
-/// after which everything has to be done.
+/// Runs one seed: a minute of changes and faults, then half a minute without faults. After that all
+/// work has to be done.
 fn live(seed: u64, plant: Plant) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -68,7 +68,7 @@ fn live(seed: u64, plant: Plant) -> Report {
     })
 }
 
-/// Shards without an owner although there are members.
+/// Reports shards without an owner although there are members.
 async fn unowned(memory: &Memory) -> Vec<String> {
     let shards = Shards::builder(memory.clone(), SET).count(COUNT).build();
     let status = shards.status().await.unwrap();
@@ -105,7 +105,7 @@ fn nothing_is_lost_and_nothing_runs_twice_whatever_happens() {
     println!("{} stale writes were refused", refused.into_inner());
 }
 
-/// How many seeds it takes to find what is wrong.
+/// How many seeds it takes to find a planted bug.
 fn found_after(plant: Plant, seeds: u64) -> Option<u64> {
     (0..seeds).find(|seed| !live(*seed, plant).wrong.is_empty())
 }

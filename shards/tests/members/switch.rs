@@ -1,5 +1,4 @@
-//! An engine that can be out of reach, refuse, lose what it acknowledged, or hold what cannot be
-//! read.
+//! An engine that can be unreachable, refuse, lose acknowledged writes, or hold unreadable values.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,31 +14,31 @@ use requeue_tokio::CancellationToken;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
     #[default]
     Whole,
-    /// No reply comes.
+    /// There is no reply.
     Silent,
-    /// An error comes at once.
+    /// There is an error at once.
     Refused,
     /// The credentials are wrong.
     Denied,
-    /// Replies come this much later than what they reply to takes place.
+    /// The request takes effect, and the reply is this late.
     Slow(Duration),
-    /// What is asked for takes place, and the reply is lost.
+    /// The request takes effect, and the reply is lost.
     Lost,
 }
 
-/// A replica's way to an engine in memory.
+/// A replica's connection to an engine in memory.
 #[derive(Clone, Default)]
 pub(crate) struct Switch {
     engine: Arc<Mutex<State>>,
     reach: Arc<watch::Sender<Reach>>,
-    /// How often a mark was to be ended.
+    /// How often the removal of a mark was requested.
     pub(crate) ends: Arc<AtomicU32>,
-    /// What each view shows as unreadable.
+    /// The unreadable values in each view.
     pub(crate) unreadable: Arc<watch::Sender<BTreeMap<String, String>>>,
     /// Whether the times of marks cannot be read.
     pub(crate) garbles_marks: Arc<watch::Sender<bool>>,
@@ -50,7 +49,7 @@ struct State {
     memory: Memory,
     /// How often the engine was emptied.
     era: u64,
-    /// Cancelled when it is noticed that the engine was emptied.
+    /// Cancelled when the loss of the engine's state is noticed.
     noticed: CancellationToken,
 }
 
@@ -62,7 +61,7 @@ pub(crate) struct SwitchSession {
 }
 
 impl Switch {
-    /// Another way to the same engine.
+    /// Another connection to the same engine.
     pub(crate) fn another(&self) -> Self {
         Self {
             engine: Arc::clone(&self.engine),
@@ -70,7 +69,7 @@ impl Switch {
         }
     }
 
-    /// Empties the engine. Its followers get an error, or what they follow never changes again.
+    /// Empties the engine. Its followers get an error, or never get a change again.
     pub(crate) fn empty(&self, is_noticed: bool) {
         let mut engine = self.engine.lock().unwrap();
         engine.memory = Memory::new();
@@ -84,7 +83,7 @@ impl Switch {
         self.engine.lock().unwrap().memory.clone()
     }
 
-    /// The engine of a session, if it is the one that it began at.
+    /// The engine of a session, if the session began at the present engine.
     fn memory_of<'s>(
         &self,
         session: &'s SwitchSession,
@@ -113,7 +112,7 @@ impl Switch {
         }
     }
 
-    /// The reply to what has taken place.
+    /// The reply to a request that has taken effect.
     async fn reply<T>(&self, result: Result<T, EngineError>) -> Result<T, EngineError> {
         let reach = *self.reach.borrow();
         match reach {

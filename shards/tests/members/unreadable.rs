@@ -1,4 +1,4 @@
-//! Values at the engine that cannot be read.
+//! Unreadable values in the engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn a_value_that_cannot_be_read_is_said_once_and_makes_a_member_unwell() {
     let why = first.member.health().unwrap_err();
     assert_eq!(why, "unreadable: owner/3 = {}");
     assert!(first.member.status().to_string().contains(&why));
-    // Another one leaves the first as it is.
+    // Another unreadable value does not change the first.
     let other = (String::from("member/x"), String::from("?"));
     engine
         .unreadable

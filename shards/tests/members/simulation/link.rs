@@ -1,5 +1,5 @@
-//! What is between a replica and everything else: a network that delays, cuts and loses, and a
-//! process that is stopped and goes on.
+//! The link of a replica: a network that delays, cuts and loses messages, and a process that is
+//! stopped and continued.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
@@ -73,7 +73,7 @@ impl Link {
         Duration::from_millis(self.rng.lock().unwrap().u64(range))
     }
 
-    /// Takes a message across. While the link is cut, it waits for the end of that or is lost.
+    /// Delivers a message. While the link is cut, the message waits or is lost.
     async fn travel(&self) {
         let slow = if self.chance(20) { 400 } else { 10 };
         sleep(self.millis(0..slow)).await;
@@ -110,7 +110,7 @@ impl Link {
         .await
     }
 
-    /// A request and its reply. The request goes on if the caller gives up.
+    /// A request and its reply. The request continues if the caller gives up.
     async fn call<T, F>(self: &Arc<Self>, operation: F) -> Result<T, EngineError>
     where
         T: Send + 'static,
@@ -127,12 +127,12 @@ impl Link {
     }
 }
 
-/// What is wrong with an engine, so that the checks are seen to find it.
+/// A planted bug, which the checks have to find.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Plant {
     #[default]
     Nothing,
-    /// Sessions end at the engine before the member knows: what counting from the reply does.
+    /// Sessions end at the engine before the member knows, as when it counts from the reply.
     EndsEarly,
     /// Every owner gets the same fence.
     OneFence,
@@ -296,7 +296,7 @@ impl Engine for Remote {
 }
 
 impl Remote {
-    /// Of a stream nothing is lost: it is resumed.
+    /// A stream loses nothing, because it is resumed.
     async fn arrives(&self) {
         sleep(self.link.millis(0..20)).await;
         self.link.is_whole().await;

@@ -23,7 +23,7 @@ pub(crate) struct Cluster {
 pub(crate) struct Access {
     pub(crate) scheme: &'static str,
     pub(crate) options: ConnectOptions,
-    /// What each node is started with.
+    /// The arguments of each node.
     pub(crate) arguments: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Cluster {
         Self::start_with(program, folder, count, Access::open([])).await
     }
 
-    /// The same, where not every client may reach them.
+    /// The same, for nodes that not every client may reach.
     pub(crate) async fn start_with(
         program: &Path,
         folder: &Path,
@@ -62,7 +62,7 @@ impl Cluster {
         let mut ports = Vec::new();
         let mut nodes = Vec::new();
         for _ in 0..count {
-            // Open until all are chosen, so that no two are the same.
+            // Kept open until all ports are chosen, so that no two are the same.
             let pair = [free_port()?, free_port()?];
             nodes.push(Node {
                 client: pair[0].local_addr()?,
@@ -128,12 +128,12 @@ impl Cluster {
         self.elect().await
     }
 
-    /// Where the first node keeps its data.
+    /// The data folder of the first node.
     fn data(&self) -> PathBuf {
         self.folder.join("n0")
     }
 
-    /// Starts a node that is not there.
+    /// Starts a node that does not run.
     pub(crate) fn begin(&mut self, index: usize) -> io::Result<()> {
         let url = |address: SocketAddr| format!("http://{address}");
         let peers = self.nodes.iter().enumerate();
@@ -182,7 +182,7 @@ impl Cluster {
         }
     }
 
-    /// Which node leads, as the nodes say that reply.
+    /// The leading node, according to the nodes that reply.
     pub(crate) async fn leader(&self) -> Option<usize> {
         for (index, endpoint) in self.endpoints().into_iter().enumerate() {
             let status = async {
@@ -230,7 +230,7 @@ pub(crate) async fn send(process: &Child, signal: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a folder into one that is not there.
+/// Copies a folder to a new one.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let status = std::process::Command::new("cp")
         .arg("-r")

@@ -1,4 +1,4 @@
-//! The engine of a replica: etcd's, counted, and with a bug if one is planted.
+//! The engine of a replica: etcd, with counted calls, and with a planted bug if there is one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub(crate) struct Watched {
     plant: Plant,
     /// For what the engine would not do.
     client: Client,
-    /// Calls, but those that keep a session.
+    /// Counts calls, except those that keep a session.
     pub(crate) calls: Arc<AtomicU64>,
-    /// Whether the session was kept by the last message whose reply has come.
+    /// Whether the last message with a reply kept the session.
     was_kept: Arc<AtomicBool>,
 }
 
@@ -71,8 +71,8 @@ impl Engine for Watched {
         if self.plant != Plant::ExpiryFromReply {
             return self.etcd.keep(session).await;
         }
-        // Reports what the message before this one has achieved, as if its reply came just now: the
-        // member counts from now, but etcd has counted since that message.
+        // Reports the result of the previous message, as if its reply had just arrived. The member
+        // counts from now, but etcd has counted since that message.
         let was_kept = self.was_kept.swap(false, Ordering::Relaxed);
         let (etcd, session, kept) = (self.etcd.clone(), session.clone(), self.was_kept.clone());
         tokio::spawn(async move {

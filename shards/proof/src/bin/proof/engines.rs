@@ -1,5 +1,5 @@
-//! What every engine promises, on real nodes, and what etcd adds to it: users, TLS, nodes that are
-//! dead, and nodes that have lost what they acknowledged.
+//! The promises of every engine, on real nodes. And what etcd adds: users, TLS, dead nodes, and
+//! nodes that have lost acknowledged writes.
 
 #![allow(clippy::panic)] // A check that fails panics.
 
@@ -21,12 +21,12 @@ use crate::proxy::Network;
 use crate::tls::Certificates;
 use crate::world::connect;
 
-/// How long a token of the node with users lasts that is not used.
+/// How long an unused token of the node with users lasts.
 const TOKEN_TTL: Duration = Duration::from_secs(1);
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Panics if something is not as promised.
+/// Panics if a promise is broken.
 pub(crate) async fn check(program: &Path, folder: &Path) -> io::Result<()> {
     let folders = ["three", "one", "secure"].map(|name| folder.join(name));
     let [three, one, secure] = &folders;
@@ -43,7 +43,7 @@ async fn on_two_of_three(program: &Path, folder: &Path) -> io::Result<()> {
     let mut cluster = Cluster::start(program, folder, 3).await?;
     let leader = cluster.leader().await;
     cluster.kill(leader.unwrap_or(0)).await?;
-    // It may begin with the node that is dead, and passes it over.
+    // It may begin with the dead node, which it then skips.
     conformance::all(&connect(&cluster).await?, "conformance").await;
     Ok(())
 }
@@ -72,7 +72,7 @@ fn mark(key: &str) -> NewMark {
     NewMark::new(Shard(0), key.into())
 }
 
-/// Who was cut off for so long that etcd has thrown away what changed hears of it all the same.
+/// A client that was cut off until etcd had compacted the changes still learns of them.
 async fn compacted(cluster: &mut Cluster) -> io::Result<()> {
     const SET: &str = "compacted";
     async fn put(cluster: &Cluster, key: &str) -> io::Result<()> {
@@ -88,9 +88,9 @@ async fn compacted(cluster: &mut Cluster) -> io::Result<()> {
         put(cluster, "a").await?;
         assert_eq!(marks.recv().await.map(|mark| mark.key), Some("a".into()));
         network.cut(true);
-        // Or the connection would bring what it missed.
+        // Otherwise the connection would deliver the missed changes.
         cluster.restart(0).await?;
-        // The last revision stays.
+        // A compaction keeps the last revision.
         put(cluster, "b").await?;
         put(cluster, "c").await?;
         compact(&cluster.endpoints())
@@ -106,8 +106,8 @@ async fn compacted(cluster: &mut Cluster) -> io::Result<()> {
     }
 }
 
-/// A member whose key was removed by hand has no session, though its lease goes on: it learns that
-/// when it is kept, and can join again.
+/// A member whose key was deleted by hand has no session, although its lease continues. It learns
+/// that when it renews the session, and can join again.
 async fn removed(endpoints: &[String], etcd: &Etcd) {
     const SET: &str = "removed";
     let ttl = Duration::from_secs(5);
@@ -152,8 +152,8 @@ async fn shown(etcd: &Etcd, set: &str, is_so: impl FnMut(&View) -> bool) -> View
     }
 }
 
-/// A value that cannot be read counts as missing, is shown, and blocks nothing but itself. One
-/// without a lease belongs to no session, and is replaced.
+/// An unreadable value counts as missing, is shown, and blocks only itself. A value without a lease
+/// belongs to no session, and is replaced.
 async fn unreadable(endpoints: &[String], etcd: &Etcd) {
     const SET: &str = "unreadable";
     let key = |key: &str| format!("/requeue/unreadable/{key}");
@@ -169,7 +169,7 @@ async fn unreadable(endpoints: &[String], etcd: &Etcd) {
     conformance::counts(etcd, SET).await;
     put("member/ghost", b"\xff\xfe", 0).await;
     put("owner/1", b"{}", foreign).await;
-    // It could be read, but nothing would ever end it.
+    // It is readable, but no session would ever remove it.
     put("owner/2", b"1 5 ghost", 0).await;
     put("owner/3", b"{}", 0).await;
     put("fence/0", b"many", 0).await;
@@ -194,7 +194,7 @@ async fn unreadable(endpoints: &[String], etcd: &Etcd) {
             "{claimed:?}"
         );
     }
-    // What is written over an owner ends its ownership, and no other.
+    // Overwriting an owner ends its ownership, and no other.
     put("owner/4", b"?", 0).await;
     let again = etcd.claim(&first, Shard(4)).await;
     assert!(matches!(again, Ok(Some(_))), "{again:?}");
@@ -209,7 +209,7 @@ async fn unreadable(endpoints: &[String], etcd: &Etcd) {
     }
 }
 
-/// The key of a mark is known whatever its value is: it runs at once.
+/// A mark with an unreadable value runs at once, because its key is known.
 async fn unreadable_mark(endpoints: &[String], etcd: &Etcd, set: &str) {
     let key = format!("/requeue/{set}/mark/0/k");
     let put = put(endpoints, &key, b"soon", 0).await;
@@ -236,8 +236,8 @@ async fn unreadable_mark(endpoints: &[String], etcd: &Etcd, set: &str) {
     }
 }
 
-/// A node that was emptied, or restored from a backup, goes back in its history: followers get an
-/// error, sessions have ended, and fences rise all the same.
+/// If a node is emptied or restored from a backup, followers get an error, sessions have ended, and
+/// fences still rise.
 async fn lost(cluster: &mut Cluster) -> io::Result<()> {
     const SET: &str = "lost";
     let etcd = connect(cluster).await?;
@@ -264,7 +264,7 @@ async fn lost(cluster: &mut Cluster) -> io::Result<()> {
     assert!(kept.is_ok(), "{kept:?}");
     let before = claim(&session, 1).await?;
     learns(&etcd, SET, cluster.restore()).await?;
-    // The backup holds its lease, and that it owns a shard.
+    // The backup contains its lease and its ownership of a shard.
     has_ended(&etcd, &session).await;
     assert!(etcd.leave(&session).await.is_ok());
     let session = join().await?;
@@ -276,7 +276,7 @@ async fn lost(cluster: &mut Cluster) -> io::Result<()> {
     Ok(())
 }
 
-/// Follows a set while etcd loses its state, and marks too: one of the two has to notice it, and
+/// Follows a set and its marks while etcd loses its state. One of the two has to notice that, and
 /// both have to end.
 async fn learns(
     etcd: &Etcd,
@@ -316,7 +316,7 @@ async fn has_ended(etcd: &Etcd, session: &EtcdSession) {
     }
 }
 
-/// Throws away what happened before now.
+/// Compacts everything before now.
 async fn compact(endpoints: &[String]) -> Result<(), Error> {
     let mut client = Client::connect(endpoints, None).await?;
     let now = client.get("a", None).await?;
@@ -324,7 +324,7 @@ async fn compact(endpoints: &[String]) -> Result<(), Error> {
     client.compact(now, None).await.map(drop)
 }
 
-/// A token that has expired is replaced, for calls and for what is followed.
+/// An expired token is replaced, for calls and for watches.
 async fn expired(alice: &Etcd) {
     let (sender, mut marks) = mpsc::channel::<Mark>(8);
     let hear = async {
@@ -341,7 +341,7 @@ async fn expired(alice: &Etcd) {
     }
 }
 
-/// A client has a certificate of the authority that the node trusts, and trusts it too.
+/// The client and the node trust the same authority, and each has a certificate of it.
 async fn with_tls(program: &Path, folder: &Path) -> io::Result<()> {
     let files = folder.with_extension("certificates");
     let certificates = Certificates::write(&files)?;
@@ -368,7 +368,7 @@ async fn with_tls(program: &Path, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A user is what its password says, and reaches its own set alone.
+/// A user has the rights of its password, and reaches only its own set.
 async fn users(endpoints: &[String]) -> Result<(), Error> {
     let mut root = Client::connect(endpoints, None).await?;
     root.user_add("root", "root", None).await?;

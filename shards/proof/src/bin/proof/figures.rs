@@ -1,4 +1,4 @@
-//! How long it takes, in a world without other faults.
+//! Measures durations and rates in a world without other faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,13 +13,13 @@ use tokio::time::sleep;
 use crate::cluster::Cluster;
 use crate::world::{SHARDS, TTL, World, connect};
 
-/// A figure, what it should be, and whether it is.
+/// A figure, its aim, and whether it meets the aim.
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
     pub(crate) value: String,
     pub(crate) aim: String,
     pub(crate) is_met: bool,
-    /// Whether it also holds on a machine that does other work.
+    /// Whether a busy machine also has to meet the aim.
     pub(crate) is_certain: bool,
 }
 
@@ -71,7 +71,7 @@ async fn calls_per_key(world: &World) -> Figure {
     }
 }
 
-/// From `kill -9` until each of its shards has run a key at another replica.
+/// The time from `kill -9` until each of its shards has run a key on another replica.
 async fn kill(world: &mut World) -> io::Result<Vec<Figure>> {
     let shards = world.shards_of(0);
     let at = world.store.now();
@@ -113,7 +113,7 @@ fn first_after(history: &History, shard: u32, at: Duration) -> Option<Duration> 
     None
 }
 
-/// From the end of the last run of each shard to its first run at the next owner.
+/// The time from the last run of each shard to its first run on the next owner.
 async fn leave(world: &mut World) -> io::Result<Vec<Figure>> {
     let shards = world.shards_of(1);
     let at = world.store.now();
@@ -133,7 +133,7 @@ async fn leave(world: &mut World) -> io::Result<Vec<Figure>> {
     let aim = Duration::from_millis(200);
     Ok(vec![
         Figure::within("SIGTERM: a shard's gap, median", median, aim),
-        // Of some 20 shards the 99th percentile is the longest.
+        // With some 20 shards, the 99th percentile is the longest.
         Figure::within("SIGTERM: a shard's gap, longest", last, aim),
     ])
 }
@@ -181,7 +181,7 @@ async fn leader_dies(world: &mut World) -> io::Result<Figure> {
     })
 }
 
-/// How many marks three nodes store in a second, with nothing else at work.
+/// How many marks three nodes store per second, without other work.
 pub(crate) async fn marks(program: &Path, folder: &Path) -> io::Result<Vec<Figure>> {
     const SINGLE: usize = 20_000;
     const BATCHED: usize = 100_000;

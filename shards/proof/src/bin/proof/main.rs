@@ -1,8 +1,8 @@
-//! `proof [--short | --marks] [--seeds N] [--minutes M] [--seed S]`: replicas, etcd, faults, and
-//! what came of it. The short version is one seed, without planted bugs and figures; `--marks`
-//! measures marks, and nothing else.
+//! `proof [--short | --marks] [--seeds N] [--minutes M] [--seed S]`: runs replicas, etcd and
+//! faults, and checks the history. `--short` runs one seed, without planted bugs and figures.
+//! `--marks` only measures marks.
 //!
-//! `ETCD` names the program. Files are kept below `FOLDER`, or where temporary files are.
+//! `ETCD` names the program. Files are below `FOLDER`, or in the folder of temporary files.
 #![forbid(unsafe_code)]
 
 mod cluster;
@@ -31,10 +31,10 @@ use nemesis::Nemesis;
 use plant::Plant;
 use world::{Plan, World, emptied};
 
-/// How long a change may wait: several replicas may fail one after another.
+/// How long a change may wait, because several replicas may fail one after another.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// How long everything may take to be written, once no fault is left.
+/// How long writing everything may take after the last fault.
 const SETTLED_WITHIN: Duration = Duration::from_secs(12);
 
 #[tokio::main]
@@ -164,13 +164,11 @@ async fn prove(call: &Call) -> io::Result<bool> {
     let checked = tokio::spawn(async move { engines::check(&program, &files).await });
     let mut is_well = match checked.await {
         Ok(checked) => checked.map(|()| true)?,
-        // It has said why.
+        // The panic has printed why.
         Err(_) => false,
     };
-    let words = if is_well { "is" } else { "is NOT" };
-    println!(
-        "etcd {words} as every engine promises to be, on one node, with TLS, and on two of three"
-    );
+    let words = if is_well { "keeps" } else { "BREAKS" };
+    println!("etcd {words} the promises of engines: on one node, with TLS, and on two of three");
     is_well &= seeds(call, &plan).await?;
     if call.scope == Scope::Short {
         return Ok(is_well);
@@ -202,7 +200,7 @@ async fn seeds(call: &Call, plan: &Plan) -> io::Result<bool> {
     Ok(is_well)
 }
 
-/// One world, its faults, and what is checked at the end.
+/// Runs one world with faults, and checks it at the end.
 async fn round(
     plan: Plan,
     seed: u64,
@@ -247,7 +245,7 @@ async fn found(plan: &Plan, plant: Plant) -> io::Result<Option<Breach>> {
     };
     let mut lasts = Duration::from_secs(60);
     if plant == Plant::MarksNotCompared {
-        // What is lost is seen when everything else is written.
+        // A lost mark shows only once everything else is written.
         plan.runs = (Duration::from_millis(60), Duration::from_millis(200));
         plan.changes = (0, 300);
         lasts = Duration::from_secs(10);
@@ -281,7 +279,7 @@ async fn measured(plan: &Plan) -> io::Result<bool> {
     Ok(print_figures(&figures))
 }
 
-/// Returns whether all aims are met that a machine has to meet, whatever else it does.
+/// Returns whether all aims are met that even a busy machine has to meet.
 fn print_figures(figures: &[Figure]) -> bool {
     println!("\n{:<44} {:>20}  {:<16}", "measured", "value", "aim");
     for figure in figures {
@@ -291,7 +289,7 @@ fn print_figures(figures: &[Figure]) -> bool {
             figure.name, figure.value, figure.aim
         );
     }
-    // Times and rates are those of a machine that may do other work.
+    // Times and rates may be missed, because the machine may be busy.
     figures
         .iter()
         .all(|figure| figure.is_met || !figure.is_certain)

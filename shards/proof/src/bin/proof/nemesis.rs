@@ -13,9 +13,9 @@ use crate::world::{TTL, World};
 /// What happens to a replica, or to etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// `kill -9`, and another one after a while.
+    /// `kill -9`, and another replica after a while.
     Kill,
-    /// SIGTERM, and another one after a while.
+    /// SIGTERM, and another replica after a while.
     Leave,
     /// SIGSTOP for less than the TTL.
     Stop,
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     Cut,
     /// `kill -9` of the node that leads.
     KillLeader,
-    /// SIGSTOP of a node, as a disk that hangs.
+    /// SIGSTOP of a node, like a disk that hangs.
     StopNode,
 }
 
@@ -65,14 +65,14 @@ impl Fault {
     }
 }
 
-/// What a fault has hit.
+/// The target of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Slot(usize),
     Node(usize),
 }
 
-/// A fault that is not over.
+/// A fault that has not ended.
 struct Active {
     fault: Fault,
     target: Target,
@@ -87,7 +87,7 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(40);
 pub(crate) struct Nemesis {
     random: Random,
     active: Vec<Active>,
-    /// When etcd has been well for so long that all sessions can have begun again.
+    /// When etcd has been healthy long enough for all sessions to begin again.
     node_after: Instant,
     pub(crate) happened: BTreeMap<Fault, u64>,
 }
@@ -102,7 +102,7 @@ impl Nemesis {
         }
     }
 
-    /// Goes on until the time is over, or `is_over` says so, which is asked each second.
+    /// Continues until the time is over, or until `is_over`, which is called each second, says so.
     pub(crate) async fn rage(
         &mut self,
         world: &mut World,
@@ -168,7 +168,7 @@ impl Nemesis {
             let Some(node) = node else { return Ok(()) };
             (fault, Target::Node(node))
         } else {
-            // One replica is always well.
+            // One replica is always healthy.
             let target = self.random.pick(&free).filter(|_| free.len() > 1).copied();
             let fault = self.random.pick(Fault::for_plant(plant)).copied();
             let (Some(target), Some(fault)) = (target, fault) else {
@@ -195,7 +195,7 @@ impl Nemesis {
         *self.happened.entry(fault).or_default() += 1;
         let until = Instant::now() + fault.lasts(&mut self.random);
         if let Target::Node(_) = target {
-            // One of several is missed by none.
+            // Several nodes do without one of them.
             let well = if world.cluster.len() == 1 {
                 3 * TTL
             } else {

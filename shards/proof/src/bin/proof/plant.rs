@@ -1,16 +1,16 @@
-//! Bugs that are planted, to see whether the checker finds them.
+//! Planted bugs, which the checker has to find.
 
 /// A bug of the replicas, of their engine or of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
     Nothing,
-    /// A shard is released while its keys run, and the runs do not heed that it is lost.
+    /// A shard is released while its keys run, and the runs ignore that it is lost.
     NoDrain,
     /// A session is believed to last for a TTL from the reply, not from before the message.
     ExpiryFromReply,
     /// The store accepts any fence.
     NoFence,
-    /// A mark is deleted though it was put again.
+    /// A mark is deleted although it was stored again.
     MarksNotCompared,
 }
 
@@ -22,7 +22,7 @@ impl Plant {
         Self::MarksNotCompared,
     ];
 
-    /// How it is called on a command line.
+    /// Its name on a command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",

@@ -1,4 +1,4 @@
-//! What is between a replica and a node of etcd, and can be cut off.
+//! A network between a replica and the nodes of etcd, which can be cut.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +8,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A network between one replica and all nodes. While it is cut, bytes wait: they arrive when it
-/// heals, as those of a connection that TCP has kept.
+/// A network between one replica and all nodes. While it is cut, bytes wait. They arrive when it
+/// heals, as in a connection that TCP has kept.
 pub(crate) struct Network {
     is_cut: watch::Sender<bool>,
     pub(crate) endpoints: Vec<String>,

@@ -1,4 +1,4 @@
-//! A replica: a process that takes shards, and writes each key that has changed to the store.
+//! A replica: a process that takes shards, and writes each changed key to the store.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::engine::Watched;
 use crate::plant::Plant;
 
-/// What a replica is started with.
+/// The arguments of a replica.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -27,7 +27,7 @@ pub(crate) struct Call {
     pub(crate) endpoints: Vec<String>,
     pub(crate) store: String,
     pub(crate) plant: Plant,
-    /// The longest that a run takes, and that one of 32 takes.
+    /// The longest duration of a run, and of one run in 32.
     pub(crate) runs: (Duration, Duration),
 }
 
@@ -67,7 +67,7 @@ impl Call {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Runs until SIGTERM, or until etcd or the store is gone for good.
+/// Runs until SIGTERM, or until etcd or the store has ended.
 pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     let engine = Watched::connect(&call.endpoints, &call.set, call.plant).await?;
     let calls = Arc::clone(&engine.calls);
@@ -124,7 +124,7 @@ pub(crate) async fn run(call: Call) -> Result<(), Failure> {
     Ok(running.await?)
 }
 
-/// Adds what changes at the source of truth.
+/// Adds the keys that change at the source of truth.
 async fn watch<P, L, S>(store: Arc<Pool>, member: Member<String, Watched, P, L, S>)
 where
     P: requeue_tokio::priority::Priorities + 'static,
@@ -138,13 +138,13 @@ where
     if connection.ask("watch").await.is_err() {
         return;
     }
-    // What changed before is listed by each shard that is taken over from now on.
+    // Shards that are taken over from now on list earlier changes.
     member.relist();
     while let Ok(Some(key)) = connection.lines.next_line().await {
-        // Refused once the queue shuts down.
+        // The queue refuses keys once it shuts down.
         let _ = member.add(key);
     }
-    // The store ends with the proof, and no replica outlives that.
+    // The store ends with the proof, and so do the replicas.
     std::process::exit(1);
 }
 

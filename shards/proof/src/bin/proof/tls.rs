@@ -1,4 +1,4 @@
-//! Certificates for a node that speaks TLS and asks its clients for theirs.
+//! Certificates for a node with TLS that checks its clients' certificates.
 
 use std::fs;
 use std::io;
@@ -12,14 +12,14 @@ use requeue_shards::etcd_client::{Certificate, ConnectOptions, Identity, TlsOpti
 
 use crate::cluster::Access;
 
-/// An authority, and what it has signed.
+/// An authority, and its signed certificates.
 pub(crate) struct Certificates {
     authority: String,
     client: (String, String),
 }
 
 impl Certificates {
-    /// Writes what a node needs to a folder.
+    /// Writes the files of a node to a folder.
     pub(crate) fn write(folder: &Path) -> io::Result<Self> {
         let (authority, server, client) = signed().map_err(io::Error::other)?;
         fs::create_dir_all(folder)?;
@@ -29,7 +29,7 @@ impl Certificates {
         Ok(Self { authority, client })
     }
 
-    /// How to reach a node that has the files of a folder.
+    /// The options to connect to a node with the files of a folder.
     pub(crate) fn access(&self, folder: &Path) -> Access {
         let file = |name: &str| folder.join(name).display().to_string();
         let arguments = [
@@ -51,7 +51,7 @@ impl Certificates {
         ConnectOptions::new().with_tls(self.trusted().identity(identity))
     }
 
-    /// Of a client without a certificate.
+    /// The options of a client without a certificate.
     pub(crate) fn strangers_options(&self) -> ConnectOptions {
         ConnectOptions::new().with_tls(self.trusted())
     }

@@ -1,4 +1,4 @@
-//! Everything that takes part: etcd, the store, the replicas and what changes keys.
+//! A world: etcd, the store, the replicas, and the tasks that change keys.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use crate::plant::Plant;
 use crate::proxy::Network;
 use crate::replica::Call;
 
-/// What a world is made of.
+/// The settings of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) etcd: PathBuf,
@@ -29,16 +29,16 @@ pub(crate) struct Plan {
     pub(crate) nodes: usize,
     pub(crate) replicas: usize,
     pub(crate) plant: Plant,
-    /// How long a run takes, and how long one of 32.
+    /// How long a run takes, and how long one run in 32 takes.
     pub(crate) runs: (Duration, Duration),
-    /// How many keys change in a second, listed and marked.
+    /// How many keys change per second, listed and marked ones.
     pub(crate) changes: (u64, u64),
 }
 
 pub(crate) const SHARDS: NonZeroU32 = NonZeroU32::new(64).unwrap();
 pub(crate) const TTL: Duration = Duration::from_secs(3);
 const SET: &str = "proof";
-/// How long what a paused replica had begun may take to end.
+/// How long the runs of a paused replica may take to end.
 const GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) struct World {
@@ -48,11 +48,11 @@ pub(crate) struct World {
     pub(crate) slots: Vec<Slot>,
     pub(crate) view: watch::Receiver<View>,
     address: String,
-    /// How many replicas were started.
+    /// The number of started replicas.
     started: u64,
-    /// The store and what follows etcd.
+    /// The tasks of the store, and the one that follows etcd.
     _tasks: JoinSet<()>,
-    /// What changes keys.
+    /// The tasks that change keys.
     load: JoinSet<()>,
     calm: CancellationToken,
 }
@@ -64,14 +64,14 @@ pub(crate) struct Slot {
     pub(crate) name: String,
 }
 
-/// How many keys each shard has that are listed, and that are marked: so many that what is lost of
-/// a key is not made good by its next change.
+/// How many listed and marked keys each shard has: so many that the next change of a key does not
+/// hide a lost one.
 const LISTED: usize = 32;
 const MARKED: usize = 16;
-/// How often a key is marked in a row, so that it is marked while it runs.
+/// How often a key is marked in a row, so that it is also marked during its run.
 const IN_A_ROW: u64 = 3;
 
-/// Keys of each kind, those of all shards in turn.
+/// The keys of each kind, from all shards in turn.
 fn keys() -> (Vec<String>, Vec<String>) {
     let keys = |kind: &str, each: usize| {
         let mut shards = vec![Vec::new(); SHARDS.get() as usize];
@@ -139,7 +139,7 @@ impl World {
         Ok(world)
     }
 
-    /// Starts what changes keys. It ends with the world, or with [`calm`](Self::calm).
+    /// Starts the tasks that change keys. They end with the world, or with [`calm`](Self::calm).
     async fn load(&mut self, listed: &[String], marked: &[String]) -> io::Result<()> {
         let (changes, marks) = self.plan.changes;
         let pause = |each_second: u64| {
@@ -150,7 +150,7 @@ impl World {
             let (store, listed) = (self.store.clone(), listed.to_vec());
             let calm = self.calm.clone();
             self.load.spawn(async move {
-                // In turn, so that each shard has about as many.
+                // In turn, so that each shard has about the same number.
                 for key in listed.iter().cycle() {
                     next.tick().await;
                     if calm.is_cancelled() {
@@ -212,7 +212,7 @@ impl World {
         Ok(())
     }
 
-    /// Starts the replicas again that have ended by themselves, where `is_ours` says so.
+    /// Restarts replicas that have ended by themselves, if `is_ours` says so.
     pub(crate) fn restart_ended(&mut self, is_ours: impl Fn(usize) -> bool) -> io::Result<()> {
         for slot in 0..self.slots.len() {
             if is_ours(slot) && self.has_ended(slot) {
@@ -247,7 +247,7 @@ impl World {
         process.is_none_or(|process| !matches!(process.try_wait(), Ok(None)))
     }
 
-    /// A replica is stopped for longer than the TTL.
+    /// Records that a replica is stopped for longer than the TTL.
     pub(crate) fn paused(&self, slot: usize) {
         if let Some(slot) = self.slots.get(slot) {
             self.store.paused(&slot.name);
@@ -280,11 +280,11 @@ impl World {
         own.map(|(shard, _)| shard.0).collect()
     }
 
-    /// Changes nothing more, and waits until everything is written.
+    /// Stops all changes, and waits until everything is written.
     pub(crate) async fn settle(&mut self, limit: Duration) {
         self.calm.cancel();
         let settled = async {
-            // A key that was changed is marked, however long that takes.
+            // A changed key is marked, however long that takes.
             while self.load.join_next().await.is_some() {}
             while !self.store.is_settled() {
                 sleep(Duration::from_millis(50)).await;
@@ -299,7 +299,7 @@ pub(crate) async fn connect(cluster: &Cluster) -> io::Result<Etcd> {
     etcd.map_err(io::Error::other)
 }
 
-/// Where a run keeps its files: emptied at first.
+/// Empties the folder for the files of a run.
 pub(crate) fn emptied(folder: &Path) -> io::Result<()> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder)
