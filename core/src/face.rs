@@ -760,6 +760,24 @@ macro_rules! queue_face {
             self.as_shared()
                 .timed(true, |session| session.report_running());
         }
+
+        /// Returns whether the queue keeps up: no ready key has waited for longer than `ready_max`,
+        /// no run has lasted longer than `run_max`, and no deadline passed longer than `ready_max`
+        /// ago without making its key ready. Feed a watchdog only then. O(1), and O(levels) in a
+        /// queue with priorities.
+        ///
+        /// Returns false if the queue keeps no times: give it metrics, or
+        /// [`Times`](requeue_core::metrics::Times) if you need no figures.
+        /// [`Session::is_within`](requeue_core::Session::is_within) has an example, and says what
+        /// levels, groups and pauses mean for it.
+        pub fn is_within(
+            &self,
+            ready_max: ::core::time::Duration,
+            run_max: ::core::time::Duration,
+        ) -> bool {
+            self.as_shared()
+                .timed(true, |session| session.is_within(ready_max, run_max))
+        }
     };
     (control: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
         /// Cancels the work of a key: it is no longer ready, dirty or delayed. O(log n).

@@ -8,9 +8,9 @@ use requeue_core::binding::Reporter;
 use requeue_core::binding::Ticket;
 use requeue_core::limiter::{NoLimit, default_item_based};
 use requeue_core::metrics::{Metrics, Times};
-use requeue_core::priority::{Levels, Plain, Priorities};
+use requeue_core::priority::{Groups, Levels, Plain, Priorities};
 use requeue_core::storage::{Fixed, Growable, Storage};
-use requeue_core::{Action, AddOptions, Finished, Instant, Queue};
+use requeue_core::{Action, AddOptions, Finished, GroupLimits, Instant, Queue};
 
 /// What was last reported: all runs together, and the longest.
 #[derive(Clone, Default)]
@@ -211,4 +211,62 @@ fn of_several_levels_the_oldest_is_reported() {
     let _ = queue.at(at(15)).add_with(2, urgent);
     queue.at(at(20)).report_running();
     assert_eq!(*oldest.0.lock().unwrap(), Some(Duration::from_nanos(10)));
+}
+
+/// Of each level the next key counts, and of a backlog the earliest deadline that is left.
+#[test]
+fn a_queue_keeps_up_only_if_each_level_and_each_deadline_does() {
+    let mut queue: Queue<u8, Levels<2>, _, Fixed<8>, _> = Queue::with_metrics(NoLimit, Times);
+    let (at, span) = (Instant::from_nanos, Duration::from_nanos);
+    let high = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    let _ = queue.at(at(10)).add(1);
+    let _ = queue.at(at(18)).add_with(2, high);
+    assert!(queue.at(at(20)).is_within(span(10), span(0)));
+    assert!(
+        !queue.at(at(21)).is_within(span(10), span(0)),
+        "key 1 of the lower level"
+    );
+    while let Some(work) = queue.at(at(21)).try_get() {
+        queue.at(at(21)).release(work.ticket);
+    }
+    for key in 3..8 {
+        let _ = queue.at(at(21)).add_at(key, at(30));
+    }
+    assert!(queue.at(at(30)).is_within(span(0), span(0)));
+    // Two keys are made ready, and three more are late.
+    queue.limit_due_keys(2);
+    let mut at_once = queue.at(at(41));
+    assert!(!at_once.is_within(span(10), span(0)));
+    queue.at(at(41)).shut_down();
+    while let Some(work) = queue.at(at(41)).try_get() {
+        queue.at(at(41)).release(work.ticket);
+    }
+    assert!(queue.at(at(99)).is_within(span(0), span(0)));
+}
+
+#[test]
+fn a_group_at_its_limit_keeps_its_keys_waiting() {
+    let mut queue: Queue<(u8, u8), Groups<u8>, _, Fixed<8>, Times> =
+        Queue::with_groups(NoLimit, Times, |key: &(u8, u8)| key.0);
+    let (at, second) = (Instant::from_nanos, Duration::from_nanos(1));
+    queue
+        .at(at(0))
+        .limit_groups(GroupLimits::new().max_active(1));
+    let _ = queue.at(at(0)).add_many([(1, 1), (1, 2)], |_| {});
+    let _runs = queue.at(at(0)).try_get();
+    assert!(queue.at(at(1)).is_within(second, second));
+    assert!(!queue.at(at(2)).is_within(10 * second, second), "the run");
+}
+
+#[test]
+fn a_queue_without_times_never_says_that_it_keeps_up() {
+    let mut queue: Queue<u8, Plain, _, Fixed<2>> = Queue::new(NoLimit);
+    assert!(
+        !queue
+            .at(Instant::EPOCH)
+            .is_within(Duration::MAX, Duration::MAX)
+    );
 }

@@ -153,6 +153,11 @@ pub enum Operation {
     IsSettled,
     /// Whether the queue is shutting down.
     IsShuttingDown,
+    /// When a loop has to look for a key.
+    NextLook,
+    /// Whether ready keys have waited, and runs have lasted, no longer than this, in a queue without
+    /// groups.
+    IsWithin(Duration, Duration),
 
     /// Time passes.
     Advance(Duration),
@@ -203,6 +208,8 @@ pub enum Answer {
     Work(Option<Handed>),
     /// What there is to do for a call.
     Next(Next<Handed>),
+    /// When to look.
+    Look(Next<()>),
     /// The same for many keys.
     NextMany(Next<Vec<Handed>>),
     /// What became of a run, and what there is to do next.
@@ -498,6 +505,7 @@ pub(crate) const DRAWN: &[Drawn] = &[
     drawn([0; 4], |_| O::IsShuttingDown).at_once(1),
     drawn([0; 4], |_| O::IsPaused).at_once(1),
     drawn([0; 4], |_| O::IsIdle).at_once(1),
+    drawn([9, 3, 0, 0], |b| O::IsWithin(b.short(), b.short())).at_once(1),
 ];
 
 const fn ns(count: u64) -> Duration {
@@ -523,6 +531,7 @@ impl Operation {
             O::IsPaused,
             O::IsIdle,
             O::IsSettled,
+            O::NextLook,
         ];
         [O::Len]
             .into_iter()
@@ -632,6 +641,7 @@ impl fmt::Display for Answer {
             Self::Work(None) => f.write_str("no key"),
             Self::Work(Some(handed)) => write!(f, "{handed}"),
             Self::Next(it) => f.write_str(&next(it)),
+            Self::Look(it) => write!(f, "{it:?}"),
             Self::NextMany(Next::Work(handed)) => f.write_str(&many(handed)),
             Self::NextMany(Next::Wait { .. }) => f.write_str("it sleeps"),
             Self::NextMany(Next::Closed) => f.write_str("closed"),
@@ -743,6 +753,9 @@ methods! {
     is_idle() -> bool: O::IsIdle => Answer::Is(it) => it;
     is_settled() -> bool: O::IsSettled => Answer::Is(it) => it;
     is_shutting_down() -> bool: O::IsShuttingDown => Answer::Is(it) => it;
+    next_look() -> Next<()>: O::NextLook => Answer::Look(it) => it;
+    is_within(ready_max: Duration, run_max: Duration) -> bool:
+        O::IsWithin(ready_max, run_max) => Answer::Is(it) => it;
 }
 
 #[cfg(test)]

@@ -40,16 +40,36 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// };
     /// assert_eq!(work.key, "node-7");
     /// ```
+    #[doc(alias = "Get")]
+    pub fn poll_get(&mut self, getter: &mut Getter) -> Next<Work<K>> {
+        let queue = &mut *self.queue;
+        let work = queue.take(self.now);
+        queue.arrive(getter);
+        match work {
+            Some(work) => Next::Work(work),
+            None => queue.wait(getter),
+        }
+    }
+
+    /// Returns whether a key may run now, and if none may, when to look again: what a loop asks
+    /// before it sleeps. Takes no key. Costs as [`poll_get`](Self::poll_get).
     ///
-    /// A bare loop sleeps until an interrupt, and no longer than `until`. It needs no wakes,
-    /// because it looks again after every interrupt:
+    /// - [`Next::Work`]: [`try_get`](Self::try_get) returns a key now.
+    /// - [`Next::Wait`]: no key may run before `until`, unless something changes. `None` if no
+    ///   deadline is pending. A key may be ready and have to wait: for a token, for another run of
+    ///   its group, or for the end of a pause.
+    /// - [`Next::Closed`]: the queue is shut down, and no key is ready.
+    ///
+    /// # Examples
+    ///
+    /// A bare loop sleeps until an interrupt, and no longer than `until`:
     ///
     /// ```
     /// use requeue::limiter::NoLimit;
     /// use requeue::priority::WithPolicy;
     /// use requeue::storage::Fixed;
     /// use requeue::{Action, Instant, Policy, Queue};
-    /// use requeue::binding::{Getter, Next};
+    /// use requeue::binding::Next;
     ///
     /// // At most two runs a second.
     /// let mut queue: Queue<u16, WithPolicy, _, Fixed<4>> =
@@ -58,13 +78,13 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// let _ = queue.at(now).add_many([17, 18, 19], |_| {});
     ///
     /// let (mut runs, mut sleeps) = (0, 0);
-    /// let mut getter = Getter::new();
     /// loop {
-    ///     match queue.at(now).poll_get(&mut getter) {
-    ///         Next::Work(work) => {
-    ///             runs += 1;
-    ///             queue.at(now).finish(work.ticket, Action::Success);
-    ///         }
+    ///     if let Some(work) = queue.at(now).try_get() {
+    ///         runs += 1;
+    ///         queue.at(now).finish(work.ticket, Action::Success);
+    ///     }
+    ///     match queue.at(now).next_look() {
+    ///         Next::Work(()) => {}
     ///         // Here a board sets its alarm, and sleeps.
     ///         Next::Wait { until: Some(until) } => {
     ///             sleeps += 1;
@@ -75,14 +95,17 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// }
     /// assert_eq!((runs, sleeps), (3, 2), "keys were ready, and waited for a token");
     /// ```
-    #[doc(alias = "Get")]
-    pub fn poll_get(&mut self, getter: &mut Getter) -> Next<Work<K>> {
+    pub fn next_look(&mut self) -> Next<()> {
         let queue = &mut *self.queue;
-        let work = queue.take(self.now);
-        queue.arrive(getter);
-        match work {
-            Some(work) => Next::Work(work),
-            None => queue.wait(getter),
+        let is_ready = queue.first_ready(self.now).is_some();
+        if is_ready && !(queue.gate.is_shut() && !queue.may_start(self.now)) {
+            return Next::Work(());
+        }
+        if queue.is_over() {
+            return Next::Closed;
+        }
+        Next::Wait {
+            until: queue.next_deadline(),
         }
     }
 
@@ -346,6 +369,51 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         queue.metrics.unfinished_work(sum);
         queue.metrics.longest_running(longest);
         queue.metrics.oldest_ready(oldest);
+    }
+
+    /// Returns whether the queue keeps up: no ready key has waited for longer than `ready_max`, no
+    /// run has lasted longer than `run_max`, and no deadline passed longer than `ready_max` ago
+    /// without making its key ready. Feed a watchdog only then. O(1), and O(levels) in a queue with
+    /// priorities.
+    ///
+    /// With levels or groups, the next key of each level counts, as in
+    /// [`oldest_ready`](crate::metrics::Metrics::oldest_ready). A key that waits for a token, for
+    /// its group or for the end of a pause is ready too. Deadlines do not count after shutdown.
+    ///
+    /// Returns false if the metrics keep no [`Times`](crate::metrics::Times).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::metrics::Times;
+    /// use requeue::priority::Plain;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Instant, Queue};
+    ///
+    /// let (ready_max, run_max) = (Duration::from_secs(1), Duration::from_secs(10));
+    /// let mut queue: Queue<&str, Plain, NoLimit, Fixed<4>, Times> =
+    ///     Queue::with_metrics(NoLimit, Times);
+    /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
+    /// let _ = queue.at(at(0)).add("node-7");
+    /// assert!(queue.at(at(1)).is_within(ready_max, run_max));
+    /// assert!(!queue.at(at(2)).is_within(ready_max, run_max), "nothing takes the key");
+    ///
+    /// let _hangs = queue.at(at(2)).try_get();
+    /// assert!(queue.at(at(12)).is_within(ready_max, run_max));
+    /// assert!(!queue.at(at(13)).is_within(ready_max, run_max));
+    /// ```
+    pub fn is_within(&mut self, ready_max: Duration, run_max: Duration) -> bool {
+        let Self { queue, now, .. } = self;
+        let _ = queue.make_due_ready(SlotId::NONE, *now);
+        if !queue.metrics.needs_time() {
+            return false;
+        }
+        let (_, longest) = queue.running_times(*now);
+        let overdue = queue.delays.earliest().filter(|_| !queue.closed);
+        let late = overdue.map_or(Duration::ZERO, |due| now.saturating_since(due));
+        longest <= run_max && late <= ready_max && queue.oldest_ready(*now) <= ready_max
     }
 
     /// Adds keys in order, each as [`add`](Self::add) does. O(1) per key.

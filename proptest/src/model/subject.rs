@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::{Next, Wake};
 use requeue_core::{Action, Added, AddedMany, Finished, Instant, KeyState, Rejected, Stats};
 
-use super::{Model, Rules, remove};
+use super::{Model, Rules, Waiting, remove};
 use crate::Figures;
 use crate::operation::{Answer, Drain, Handed, Key, Operation, Run};
 use crate::subject::{Abilities, Configuration, Subject};
@@ -86,6 +86,26 @@ impl Model {
         stats.paused = self.paused;
         stats.shutting_down = self.is_shutting_down;
         stats
+    }
+
+    fn keeps_up(&mut self, ready_max: Duration, run_max: Duration) -> bool {
+        self.arrive();
+        let since = |at: Instant| self.now.saturating_since(at);
+        let level = |key: &Key| self.queued_at.iter().find(|(it, _)| it == key);
+        let is_first = |(place, key): &(usize, &Key)| {
+            let before = self.queue[..*place].iter();
+            before
+                .clone()
+                .all(|it| level(it).map(|it| it.1) != level(key).map(|it| it.1))
+        };
+        let firsts = self.queue.iter().enumerate().filter(is_first);
+        let mut waited = firsts.filter_map(|(_, key)| self.added.iter().find(|it| it.0 == *key));
+        let mut runs = self.started.iter();
+        let is_late = |it: &Waiting| !self.is_shutting_down && since(it.due) > ready_max;
+        self.keeps_times
+            && waited.all(|(_, at)| since(*at) <= ready_max)
+            && runs.all(|(_, at)| since(*at) <= run_max)
+            && !self.deadlines().iter().any(is_late)
     }
 
     /// metrics.go, updateUnfinishedWork: not while shutting down.
@@ -253,6 +273,15 @@ impl Subject for Model {
                 self.processing.is_empty() && self.dirty.is_empty() && self.deadlines().is_empty(),
             ),
             Operation::IsShuttingDown => Answer::Is(self.is_shutting_down),
+            Operation::NextLook => Answer::Look(match self.clone().look() {
+                Next::Work(_) => Next::Work(()),
+                Next::Wait { until } => Next::Wait { until },
+                Next::Closed => Next::Closed,
+            }),
+            Operation::IsWithin(..) if self.groups.is_some() => Answer::Lacking,
+            Operation::IsWithin(ready_max, run_max) => {
+                Answer::Is(self.keeps_up(ready_max, run_max))
+            }
             _ => Answer::Lacking,
         }
     }

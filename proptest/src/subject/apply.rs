@@ -163,6 +163,10 @@ macro_rules! answer {
             Operation::IsIdle => Answer::Is($call!(false, |queue| queue.is_idle())),
             Operation::IsSettled => Answer::Is($look!(|queue| queue.is_settled())),
             Operation::IsShuttingDown => Answer::Is($look!(|queue| queue.is_shutting_down())),
+            Operation::NextLook => Answer::Look($session!(false, |queue| queue.next_look())),
+            Operation::IsWithin(ready_max, run_max) => {
+                Answer::Is($call!(true, |queue| queue.is_within(ready_max, run_max)))
+            }
             _ => Answer::Lacking,
         }
     };
@@ -175,6 +179,7 @@ pub(super) fn lack<P: Kind>(operation: &Operation) -> bool {
     match operation {
         Operation::Order(_) => !P::GROUPS,
         Operation::AgeAfter(_) => !P::AGES,
+        Operation::IsWithin(..) => P::GROUPS,
         _ => false,
     }
 }
