@@ -9,9 +9,13 @@ mod futures;
 mod groups;
 mod hand;
 mod held;
+#[cfg(feature = "bare")]
+mod loops;
 mod policy;
 #[cfg(feature = "tokio")]
 mod tasks;
+#[cfg(any(feature = "std", feature = "bare"))]
+mod thread_calls;
 #[cfg(feature = "std")]
 mod threads;
 mod work_queue;
@@ -37,11 +41,15 @@ pub use futures::{Futures, LocalCall, poll_once};
 pub use groups::{Cap, GroupFigures, GroupOrder, Kind, Rate, group_of};
 pub use hand::{HandClock, Sleep};
 pub use held::Taken;
+#[cfg(feature = "bare")]
+pub use loops::{Cores, Loops};
 pub use policy::PolicySpec;
 #[cfg(feature = "tokio")]
 pub use tasks::Tasks;
+#[cfg(any(feature = "std", feature = "bare"))]
+pub use thread_calls::{CallsOf, Sleeping, ThreadCall, ThreadCalls};
 #[cfg(feature = "std")]
-pub use threads::{ThreadCall, ThreadCalls, Threads};
+pub use threads::{OnThreads, Threads};
 pub use work_queue::{Bare, OnWorkQueue, Runtime, handed, panicking};
 
 /// How a queue under test is made, and the model of it: each option is a value.

@@ -5,7 +5,9 @@ use ::std::collections::BTreeMap;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance::{NotTried, drawn, rules_not_tried};
-use requeue_proptest::subject::{Bare, Direct, Embassy, OnWorkQueue, Subject, Tasks, Threads};
+use requeue_proptest::subject::{
+    Bare, Direct, Embassy, Loops, OnWorkQueue, Subject, Tasks, Threads,
+};
 use requeue_proptest::{Figures, Model};
 
 /// What fails for one queue is tried on all.
@@ -68,6 +70,10 @@ conform! {
     embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
     embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8, WithSuspension>>>;
     embassy_with_aging: OnWorkQueue<Embassy<64, WithSuspension<Aging<Levels<3>>>>>;
+    bare: OnWorkQueue<Loops<64, WithSuspension>>;
+    bare_without_policy: OnWorkQueue<Loops<64>>;
+    bare_with_levels: OnWorkQueue<Loops<64, GovernedLevels>>;
+    bare_with_groups: OnWorkQueue<Loops<64, Groups<u8, WithSuspension>>>;
     model: Model;
 }
 
@@ -174,6 +180,23 @@ fn only_these_rules_are_not_tried_on_runtimes() {
         ("its calls run by themselves", 1),
     ];
     assert_not_tried::<OnWorkQueue<Threads<Leveled>>>(&of_threads);
+    // A loop waits for keys and for the end, and never for what it does itself.
+    let of_loops = [
+        NO_RECORDS,
+        NO_LIMIT,
+        NO_LEVELS,
+        NO_AGING,
+        NO_GROUPS,
+        ("its calls cannot be cancelled", 10),
+        ("its calls run by themselves", 1),
+        ("the queue has no call AddWait", 6),
+        ("the queue has no call CancelAndWait", 1),
+        ("the queue has no call DrainTimeout", 1),
+        ("the queue has no call Flush", 3),
+        ("the queue has no call WaitIdle", 3),
+        ("the queue has no call WaitSettled", 1),
+    ];
+    assert_not_tried::<OnWorkQueue<Loops<64, WithSuspension>>>(&of_loops);
 }
 
 #[test]

@@ -149,9 +149,9 @@ pub type Guard<
 /// # From an interrupt
 ///
 /// Every method may be called from an interrupt handler, except those that wait: [`get`](Self::get),
-/// [`next`](Self::next), [`run`](Self::run), [`drain`](Self::drain) and
-/// [`wait_drained`](Self::wait_drained). Interrupts are masked for one operation.
-/// [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share
+/// [`get_timeout`](Self::get_timeout), [`get_deadline`](Self::get_deadline), [`next`](Self::next),
+/// [`run`](Self::run), [`drain`](Self::drain) and [`wait_drained`](Self::wait_drained). Interrupts
+/// are masked for one operation. [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share
 /// a hash. An operation makes at most two keys ready whose deadlines have passed, at O(log `N`)
 /// each.
 ///
@@ -160,6 +160,10 @@ pub type Guard<
 /// A loop sleeps while no key may run: also beside a ready key that has to wait for a token, for
 /// another run of its group or for the end of a pause. Interrupts are masked between its last look
 /// and the sleep. An interrupt that adds a key in between is pending, and ends the sleep.
+///
+/// The other runtimes also wait for room, for the work of one key, and for an idle queue. A loop
+/// that slept for these would wait for itself, so this queue has no such calls. Ask instead:
+/// [`is_idle`](Self::is_idle), [`is_settled`](Self::is_settled), [`state`](Self::state).
 ///
 /// On one core (`WAITERS` is 0) no wake is ever sent, so an add costs nothing for a loop that
 /// sleeps. On several cores each loop that sleeps has a place in the queue, and an add wakes one of

@@ -76,6 +76,8 @@ fn fmt() -> Verdict {
         "examples/firmware",
         "examples/firmware/first",
         "examples/firmware/rtic",
+        "examples/firmware/bare",
+        "examples/firmware/harts",
     ];
     let check = |at| cmd("cargo fmt --check --manifest-path").arg(format!("{at}/Cargo.toml"));
     run_each(

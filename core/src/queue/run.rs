@@ -98,7 +98,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     pub fn next_look(&mut self) -> Next<()> {
         let queue = &mut *self.queue;
         let is_ready = queue.first_ready(self.now).is_some();
-        if is_ready && !(queue.gate.is_shut() && !queue.may_start(self.now)) {
+        let may_start = !queue.gate.is_shut() || queue.may_start(self.now);
+        if is_ready && may_start {
             return Next::Work(());
         }
         if queue.is_over() {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use requeue_core::priority::{Levels, Plain};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_proptest::subject::{Direct, Embassy, Key, OnWorkQueue, Tasks, Threads};
+use requeue_proptest::subject::{Direct, Embassy, Key, Loops, OnWorkQueue, Tasks, Threads};
 
 use crate::kind::Kind;
 use crate::player::{Play, Player};
@@ -25,6 +25,8 @@ pub enum Runtime {
     Tokio,
     /// requeue-embassy, with room for as many keys as a recording has.
     Embassy,
+    /// requeue-bare, likewise.
+    Bare,
 }
 
 /// A name that stands for no runtime.
@@ -33,12 +35,13 @@ pub struct UnknownRuntime(String);
 
 impl Runtime {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CoreFixed,
         Self::CoreGrowable,
         Self::Std,
         Self::Tokio,
         Self::Embassy,
+        Self::Bare,
     ];
 
     /// Its name on the command line.
@@ -49,6 +52,7 @@ impl Runtime {
             Self::Std => "std",
             Self::Tokio => "tokio",
             Self::Embassy => "embassy",
+            Self::Bare => "bare",
         }
     }
 
@@ -68,13 +72,19 @@ impl Runtime {
                 65..=1024 => Player::<OnWorkQueue<Embassy<1024>>>::boxed,
                 _ => return Err(too_many(keys, 1024)),
             },
+            Self::Bare => match keys {
+                0..=8 => Player::<OnWorkQueue<Loops<8>>>::boxed,
+                9..=64 => Player::<OnWorkQueue<Loops<64>>>::boxed,
+                65..=1024 => Player::<OnWorkQueue<Loops<1024>>>::boxed,
+                _ => return Err(too_many(keys, 1024)),
+            },
         })
     }
 
     /// The same with [`LEVELS`] priority levels.
     fn leveled(self, keys: Key) -> Result<NewSubject, Stop> {
         type Leveled = Levels<LEVELS>;
-        if keys > 64 && matches!(self, Self::CoreFixed | Self::Embassy) {
+        if keys > 64 && matches!(self, Self::CoreFixed | Self::Embassy | Self::Bare) {
             return Err(too_many(keys, 64));
         }
         Ok(match self {
@@ -82,6 +92,8 @@ impl Runtime {
             Self::CoreFixed => Player::<Direct<Leveled, Fixed<64>>>::boxed,
             Self::Embassy if keys <= 8 => Player::<OnWorkQueue<Embassy<8, Leveled>>>::boxed,
             Self::Embassy => Player::<OnWorkQueue<Embassy<64, Leveled>>>::boxed,
+            Self::Bare if keys <= 8 => Player::<OnWorkQueue<Loops<8, Leveled>>>::boxed,
+            Self::Bare => Player::<OnWorkQueue<Loops<64, Leveled>>>::boxed,
             Self::CoreGrowable => Player::<Direct<Leveled, Growable>>::boxed,
             Self::Std => Player::<OnWorkQueue<Threads<Leveled>>>::boxed,
             Self::Tokio => Player::<OnWorkQueue<Tasks<Leveled>>>::boxed,

@@ -1,6 +1,6 @@
 //! Replays recordings of the real client-go on one of our queues.
 //!
-//! `replay --runtime core-fixed|core-growable|std|tokio|embassy PATH…`, where a path is a file or a
+//! `replay --runtime core-fixed|core-growable|std|tokio|embassy|bare PATH…`, where a path is a file or a
 //! folder.
 //!
 //! Exits with 0 if everything went as recorded, with 1 if there was a mismatch, and with 2 if a
@@ -11,7 +11,8 @@ use std::process::ExitCode;
 
 use requeue_replay::{Report, Runtime, file};
 
-const USAGE: &str = "usage: replay --runtime core-fixed|core-growable|std|tokio|embassy PATH...";
+const USAGE: &str =
+    "usage: replay --runtime core-fixed|core-growable|std|tokio|embassy|bare PATH...";
 
 fn main() -> ExitCode {
     // A panic of a queue is reported as a mismatch, with its history.
