@@ -292,7 +292,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 /// left, and for powers of two no division, which takes hundreds of instructions on a processor
 /// without one for it.
 #[inline]
-const fn instant_of(ticks: u64, hz: u64) -> Instant {
+pub(crate) const fn instant_of(ticks: u64, hz: u64) -> Instant {
     if NANOS_PER_SEC.is_multiple_of(hz) {
         return Instant::from_nanos(ticks.saturating_mul(NANOS_PER_SEC / hz));
     }
@@ -304,7 +304,7 @@ const fn instant_of(ticks: u64, hz: u64) -> Instant {
 
 /// The first tick that does not begin before an instant.
 #[inline]
-const fn ticks_until(due: Instant, hz: u64) -> u64 {
+pub(crate) const fn ticks_until(due: Instant, hz: u64) -> u64 {
     let nanos = due.as_nanos();
     if NANOS_PER_SEC.is_multiple_of(hz) {
         return nanos.div_ceil(NANOS_PER_SEC / hz);

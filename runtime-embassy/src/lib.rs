@@ -26,6 +26,8 @@ mod limits;
 mod logging;
 mod parts;
 mod queue;
+#[cfg(feature = "rtic")]
+mod rtic;
 mod sync;
 mod workers;
 // After `workers`, because the documentation shows the methods in this order.
@@ -46,6 +48,8 @@ pub use requeue_core::{
     IntoAction, KeyState, Leftover, Merge, Policy, Producer, Queue, Rejected, RunContext,
     Scheduled, Stats, WaitError, Why,
 };
+#[cfg(feature = "rtic")]
+pub use rtic::RticClock;
 
 /// For authors of a runtime binding, and for those who bind this queue to a library of their own.
 /// May change in a minor version.
