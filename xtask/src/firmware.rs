@@ -12,7 +12,7 @@ use crate::report::{Stop, Verdict, verdict};
 use crate::toolchain::for_target;
 use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
-mod first;
+mod programs;
 
 struct Board {
     /// Its feature of the package.
@@ -55,14 +55,16 @@ const BOARDS: [Board; 3] = [
 
 /// An image, its boards, and whether it counts instructions. If not, it sleeps through virtual
 /// time.
-const IMAGES: [(&str, &str, bool); 7] = [
+const IMAGES: [(&str, &str, bool); 9] = [
     ("conformance", "mps2 microbit virt", false),
     ("sensor-hub", "mps2 microbit", false),
     ("bus", "mps2 microbit virt", false),
     ("superloop", "virt", false),
+    ("watchdog", "mps2", false),
     ("cost", "mps2 microbit virt", true),
     ("cost-groups", "mps2 microbit virt", true),
     ("overdue", "mps2 microbit virt", true),
+    ("explore", "mps2", true),
 ];
 
 /// Images that are only measured. The difference of two sizes is the cost of a part.
@@ -94,16 +96,18 @@ pub(crate) fn run() -> Verdict {
         table.push(format!("{board:<10} {what:<52} {result}"));
         failures.extend(problems);
     };
-    let programs = [
-        ("the program of docs/firmware.md", first::run()),
-        ("a queue in RTIC, checked", first::check_rtic()),
-    ];
-    for (what, verdict) in programs {
-        match verdict {
-            Ok(()) => end("Cortex-M3", what, Vec::new()),
-            Err(Stop::Failed(why)) => end("Cortex-M3", what, vec![why]),
+    for program in &programs::PROGRAMS {
+        match program.run() {
+            Ok(()) => end(program.machine(), program.about, Vec::new()),
+            Err(Stop::Failed(why)) => end(program.machine(), program.about, vec![why]),
             other => return other,
         }
+    }
+    for storm in ["loops", "tasks"] {
+        let has_failed = !programs::storm(storm)?;
+        let what = format!("a storm of {storm}");
+        let problems = has_failed.then(|| format!("{what} on two harts"));
+        end("two harts", &what, problems.into_iter().collect());
     }
     for board in &BOARDS {
         build(board)?;

@@ -53,7 +53,8 @@ fn SysTick() {
 
 /// Starts the clock and enables the interrupt of the line.
 pub fn start() {
-    let mut core = cortex_m::Peripherals::take().expect("taken once");
+    // SAFETY: nothing else uses SysTick.
+    let mut core = unsafe { cortex_m::Peripherals::steal() };
     core.SYST.set_clock_source(SystClkSource::Core);
     core.SYST.set_reload(CLOCK_HZ / TICK_HZ as u32 - 1);
     core.SYST.clear_current();
