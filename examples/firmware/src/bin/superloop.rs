@@ -36,9 +36,16 @@ impl Board for Virt {
         SLEEPS.fetch_add(1, Ordering::Relaxed);
         arch::wait_for_interrupt();
     }
+
+    fn masked<T>(&self, work: impl FnOnce() -> T) -> T {
+        LOOKS.fetch_add(1, Ordering::Relaxed);
+        critical_section::with(|_| work())
+    }
 }
 
 static SLEEPS: AtomicU32 = AtomicU32::new(0);
+/// Looks after which the loop would sleep.
+static LOOKS: AtomicU32 = AtomicU32::new(0);
 
 /// Room for eight keys. The sensors share a bus that allows 500 runs a second, one at a time.
 static SENSORS: WorkQueue<Virt, u16, 8, WithSuspension> = WorkQueue::from_queue(
@@ -71,6 +78,8 @@ const RUNS: usize = 7;
 /// One for each deadline of sensor 18, of which there are four, and one for each token of the bus
 /// that is waited for, of which there are three.
 const SLEEPS_EXPECTED: u32 = 7;
+/// One before each sleep, one that finds each key, and one that finds the queue closed.
+const LOOKS_EXPECTED: u32 = 15;
 
 #[riscv_rt::entry]
 fn main() -> ! {
@@ -95,7 +104,10 @@ fn main() -> ! {
         reconcile(key, is_first)
     });
     let sleeps = SLEEPS.load(Ordering::Relaxed);
-    println!("superloop: key and millisecond of each run: {seen:?}; {sleeps} sleeps");
+    let looks = LOOKS.load(Ordering::Relaxed);
+    println!(
+        "superloop: key and millisecond of each run: {seen:?}; {looks} looks, {sleeps} sleeps"
+    );
     // Two interrupts make one run. Nothing is early, a resumed key runs before its timeout, and each
     // run waits for its token.
     let expected = [
@@ -108,5 +120,5 @@ fn main() -> ! {
         (18, 15),
     ];
     let on_time = seen == expected;
-    end(ended.is_ok() && on_time && sleeps == SLEEPS_EXPECTED)
+    end(ended.is_ok() && on_time && (looks, sleeps) == (LOOKS_EXPECTED, SLEEPS_EXPECTED))
 }

@@ -1,4 +1,5 @@
-//! Replays on the board, through the Embassy queue, what the real client-go did.
+//! Replays on the board, through the Embassy queue, what the real client-go did. On RISC-V, also
+//! through the queue of bare loops.
 //!
 //! The recordings are in flash, packed by the build script. Every result, length and figure is
 //! compared. Keys are taken in three ways: without waiting, by a `get` that is polled once, and by
@@ -21,6 +22,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
+use requeue_embassy::ManualClock;
 use requeue_firmware::{board, end, println};
 
 use judge::{Judge, KINDS};
@@ -35,11 +37,22 @@ fn main() -> ! {
     let mut bytes = Bytes::new(RECORDINGS);
     let traces = bytes.number();
     let mut judge = Judge::default();
+    let mut bare = Judge::default();
     for _ in 0..traces {
         let kind = bytes.byte();
-        judge.begin(usize::from(kind), bytes.number());
+        let seed = bytes.number();
+        judge.begin(usize::from(kind), seed);
+        bare.begin(usize::from(kind), seed);
         match kind {
-            0 | 1 => player::replay(&mut bytes, &mut judge),
+            0 | 1 => {
+                #[cfg(feature = "virt")]
+                {
+                    let clock = ManualClock::new();
+                    player::replay::<player::bare::Keys<'_>>(&clock, &mut bytes.clone(), &mut bare);
+                }
+                let clock = ManualClock::new();
+                player::replay::<player::Keys<'_>>(&clock, &mut bytes, &mut judge);
+            }
             2 => ties::replay(&mut bytes, &mut judge),
             3 => limiter::replay(&mut bytes, &mut judge),
             _ => backoff::replay(&mut bytes, &mut judge),
@@ -54,7 +67,14 @@ fn main() -> ! {
     println!(
         "{waited} keys were waited for; {differences} times a drain waited longer, as documented"
     );
+    if cfg!(feature = "virt") {
+        println!(
+            "a bare loop: steps {}, mismatches {}",
+            bare.steps, bare.mismatches
+        );
+    }
     guards::check();
+    let mismatches = mismatches + bare.mismatches;
     end(mismatches == 0 && judge.traces.iter().all(|count| *count > 0))
 }
 

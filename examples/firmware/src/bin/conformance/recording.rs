@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 /// Bytes that are read from the front.
+#[derive(Clone)]
 pub struct Bytes<'b>(&'b [u8]);
 
 impl<'b> Bytes<'b> {
