@@ -12,6 +12,7 @@ use crate::report::{Stop, Verdict, verdict};
 use crate::toolchain::for_target;
 use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
+mod depth;
 mod programs;
 
 struct Board {
@@ -83,6 +84,9 @@ const SIZES: [(&str, &str, &str); 4] = [
     ("groups, in addition", "flash-groups", "flash-queue"),
 ];
 
+/// The board and the image whose depths of stack are read from the machine code.
+const DEPTHS: (&str, &str) = ("mps2", "depth");
+
 /// Runs everything on every board. Continues after a failure, and prints one table at the end.
 pub(crate) fn run() -> Verdict {
     let mut table = Vec::new();
@@ -119,6 +123,12 @@ pub(crate) fn run() -> Verdict {
             let said = text.lines().find(|line| line.starts_with("traces "));
             let what = [image, said.unwrap_or_default()].join(" ");
             end(board.about, what.trim_end(), problems);
+        }
+        if board.name == DEPTHS.0 {
+            let table = depth::table(&fs::read(format!("{images}/{}", DEPTHS.1))?)?;
+            println!("\n| bytes of stack | | through addresses |\n|---|--:|--:|\n{table}");
+            let problems = bounds::excess(board.name, DEPTHS.1, &table)?;
+            end(board.about, "stack, over every path", problems);
         }
         for (what, with, without) in SIZES {
             let bytes = flash_bytes(&images, with)? - flash_bytes(&images, without)?;
@@ -228,7 +238,8 @@ mod tests {
             let images = IMAGES
                 .iter()
                 .map(|image| image.0)
-                .chain(SIZES.iter().map(|size| size.1));
+                .chain(SIZES.iter().map(|size| size.1))
+                .chain([DEPTHS.1]);
             assert!(BOARDS.iter().any(|board| board.name == words[1]), "{row}");
             assert!(images.into_iter().any(|image| image == words[2]), "{row}");
         }
