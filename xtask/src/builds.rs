@@ -67,7 +67,7 @@ const NO_STD: [(&str, &str, &str); 12] = [
     ("requeue-embassy", "", "thumbv6m-none-eabi"),
     ("requeue-embassy", "", "riscv32imc-unknown-none-elf"),
     ("requeue-embassy", "", "riscv32imac-unknown-none-elf"),
-    ("requeue-embassy", "defmt,log", "thumbv7m-none-eabi"),
+    ("requeue-embassy", "defmt,log,rtic", "thumbv7m-none-eabi"),
     ("requeue-embassy", "defmt,log", "thumbv7em-none-eabihf"),
     ("requeue-bare", "", "thumbv6m-none-eabi"),
     ("requeue-bare", "", "riscv32imc-unknown-none-elf"),
