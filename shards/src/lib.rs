@@ -1,16 +1,17 @@
 #![doc = include_str!("../README.md")]
 //! # Where to look
 //!
-//! | | |
+//! | you want to | use |
 //! |---|---|
-//! | [`Shards`], [`Builder`] | a set of shards: its settings, marks, [`status`](Shards::status) |
-//! | [`Member`] | a replica that owns shards and runs their keys |
-//! | [`Ownership`], [`Fence`] | passed to each run: the shard, its fence, and whether it was lost |
-//! | [`ShardKey`], [`shard_of`] | your key type, and the shard of a key |
-//! | [`Etcd`], [`Memory`] | the engines; Leases are in `requeue-kube` |
-//! | [`Engine`], [`conformance`], [`View`] | to write another engine |
-//! | [`Status`], [`Counters`] | what to show and to watch |
-//! | [`EngineError`] | all errors |
+//! | split a key space, or mark keys | [`Shards`], and its [`Builder`] |
+//! | own shards and run their keys | [`Member`] |
+//! | know in a run whether the shard was lost, and its fence | [`Ownership`], [`Fence`] |
+//! | use your own key type | [`ShardKey`]; [`shard_of`] computes the shard of a key |
+//! | choose an engine | [`Etcd`], [`Memory`]; Leases are in `requeue-kube` |
+//! | write another engine | [`Engine`], [`View`], [`conformance`] |
+//! | show the owner of each shard | [`Status`], or the command `shards` |
+//! | watch a member | [`Member::health`], [`Counters`], the feature `metrics` |
+//! | handle errors | [`EngineError`] |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
