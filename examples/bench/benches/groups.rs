@@ -1,4 +1,4 @@
-//! Groups: how long a small one waits behind a large one, and what turns cost.
+//! Groups: how long a small group waits behind a large one, and the cost of turns.
 
 use std::process::ExitCode;
 
@@ -29,14 +29,14 @@ fn main() -> ExitCode {
     }
     suite.group("One thread, u64 keys in 1,000 groups, through the lock of requeue-std");
     for keys in [100, 10_000, 1_000_000] {
-        // The same as a user of threads sees it: with locks and guards.
+        // The same on threads, with locks and guards.
         let in_turn = Locked::<_, Groups<u64>, Fold>::grouped(|key| key % 1_000);
         steady(&mut suite, keys, Locked::<_, Plain, Fold>::plain(), in_turn);
     }
     suite.finish()
 }
 
-/// Counts how many keys are handed out until the last small group has had its turn.
+/// Counts the keys that are handed out until the last small group has had its turn.
 fn waits(suite: &mut Suite) {
     for large in LARGE {
         let work = format!("{large} keys of the large group");

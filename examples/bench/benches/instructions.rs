@@ -1,8 +1,8 @@
 //! Instructions per operation, counted by valgrind's callgrind: the same on every run.
 //!
-//! The program runs itself under valgrind twice for each case, with N and with 2N operations; the
-//! difference is what N operations cost, and all that was set up cancels. Hashers have fixed seeds.
-//! A subject that does nothing shows what the loop itself costs, which is taken off.
+//! The program runs itself under valgrind twice for each case, with N and with 2N operations. The
+//! difference is the cost of N operations, without any set-up. Hashers have fixed seeds. A subject
+//! that does nothing measures the loop itself, and that is subtracted.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use requeue_core::{Action, Instant};
 
 const SEED: u64 = 20_261_120;
 const OPERATIONS: u32 = 20_000;
-/// How many keys wait, if nothing else is said.
+/// How many keys wait by default.
 const WAITING: usize = 10_000;
 /// A case that does nothing.
 const LOOP: &str = "loop";
@@ -30,9 +30,9 @@ const LOOP_ALONE: &str = "loop alone";
 type Sip = core::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 type Fold = foldhash::fast::FixedState;
 
-/// How to do so many operations while so many keys wait.
+/// Does so many operations while so many keys wait.
 type Play = fn(usize, u32);
-/// What is counted, by the name of its column.
+/// The cases, by the names of their columns.
 type Case = (&'static str, Play);
 
 const fn cases<K: Key>() -> [Case; 4] {
@@ -52,8 +52,8 @@ const fn cases<K: Key>() -> [Case; 4] {
     ]
 }
 
-/// Keys in 1,000 groups: with 100 waiting, most groups come and go with a key; with 10,000 they
-/// stay.
+/// Keys in 1,000 groups. With 100 waiting keys, most groups are added and forgotten with a key.
+/// With 10,000 they stay.
 const GROUPED: [Case; 3] = [
     cases::<u64>()[0],
     ("no groups", cases::<u64>()[1].1),
@@ -62,7 +62,7 @@ const GROUPED: [Case; 3] = [
     }),
 ];
 
-/// Keys that fail, and leave when their delay has passed.
+/// Keys that fail, and leave after their delay.
 const FAILING: [Case; 4] = [
     cases::<u64>()[0],
     ("fails, requeue", |waiting, count| {
@@ -76,7 +76,7 @@ const FAILING: [Case; 4] = [
     }),
 ];
 
-/// A worker that is alone with its queue.
+/// A single worker with its queue.
 const TAKING: [Case; 5] = [
     ("no queue", |waiting, count| {
         taking(|_, keys| _ = black_box(keys), waiting, count);
@@ -111,7 +111,7 @@ const TAKING: [Case; 5] = [
     }),
 ];
 
-/// Keys that wait for an event, beside keys that are added instead.
+/// Keys that wait for an event, compared with keys that are added again.
 const SUSPENDING: [Case; 3] = [
     (LOOP_ALONE, |_, count| {
         (0..count).for_each(|count| _ = black_box(count))
@@ -244,7 +244,7 @@ fn count<K: Key>(case: &str, waiting: usize) -> Option<f64> {
     Some(twice.saturating_sub(once) as f64 / f64::from(OPERATIONS))
 }
 
-/// Runs `count` cycles, after as many that bring the queue into its steady state.
+/// Runs `count` cycles, after the same number to reach the steady state.
 fn steady<K: Key, Q: Subject<K>>(subject: Q, keys: usize, count: u32) {
     let scale = Scale {
         keys,
@@ -253,7 +253,7 @@ fn steady<K: Key, Q: Subject<K>>(subject: Q, keys: usize, count: u32) {
     let mut steady = Steady::set_up(subject, scale, SEED);
     let warm_up = steady.keys(scale.operations);
     steady.cycles(warm_up);
-    // As many keys are made and dropped however many cycles there are.
+    // The number of keys that are made and dropped does not depend on the number of cycles.
     let mut keys: Vec<K> = Random::new(!SEED).keys(2 * OPERATIONS as usize);
     let rest = keys.split_off(count as usize);
     steady.cycles(keys);

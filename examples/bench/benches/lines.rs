@@ -1,9 +1,9 @@
-//! Cache lines that travel: how many lines of memory one core has to fetch from another for each
-//! key, if one core adds and the other works.
+//! Cache lines that travel: how many lines one core has to fetch from another for each key, if one
+//! core adds keys and the other works.
 //!
-//! The program runs itself under valgrind's lackey, which writes down every access to memory. What
-//! adds do is given to one core, what a worker does to the other. A line travels if a core needs it
-//! after the other has changed it. The counts are the same on every run.
+//! The program runs itself under valgrind's lackey, which records every access to memory. Accesses
+//! of adds count for one core, and accesses of a worker for the other. A line travels if a core
+//! needs it after the other core has changed it. The counts are the same on every run.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -20,12 +20,12 @@ use requeue_std::{Action, ManualClock, WorkQueue};
 const SEED: u64 = 20_261_126;
 /// How many keys wait.
 const WAITING: usize = 1_000;
-/// How many keys count, after three times as many that do not.
+/// How many keys are counted, after three times as many for warming up.
 const KEYS: usize = 32 * BATCH;
-/// An access so near to a local variable is to the stack, which no other core reads.
+/// An access this close to a local variable is to the stack, which no other core reads.
 const STACK: u64 = 1 << 16;
 
-/// Which core works from now on, as the trace shows it: nobody counts, the producer, the worker.
+/// The core that works next, as marked in the trace: none, the producer, or the worker.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
 /// Ways to send keys through queues, by the names of their rows and columns.
@@ -98,7 +98,7 @@ fn batches() {
 }
 
 fn numbers<const COUNT: usize>() {
-    // Not on the stack, which does not count.
+    // Not on the stack, because the stack is not counted.
     let numbers = Box::new(Numbers::<u64, COUNT>::default());
     numbers.add(Random::new(!SEED).keys(WAITING).into_iter());
     let mut taken = Vec::with_capacity(COUNT);
@@ -117,7 +117,7 @@ fn play(count: usize, add: impl Fn(&[u64]), mut take: impl FnMut()) {
         "\nturn {:p} stack {:p}\n",
         &raw const TURN, &raw const on_stack
     );
-    // At once, or the trace comes between the words.
+    // In one write, or the trace is mixed with the words.
     let _ = std::io::stderr().write_all(places.as_bytes());
     for keys in keys.chunks(count) {
         TURN.store(1, Ordering::Relaxed);
@@ -125,12 +125,11 @@ fn play(count: usize, add: impl Fn(&[u64]), mut take: impl FnMut()) {
         TURN.store(2, Ordering::Relaxed);
         take();
     }
-    // What is dropped does not count.
+    // Dropping is not counted.
     std::process::exit(0);
 }
 
-/// What the cores have done with a line: whether each has a copy that is up to date, and whether
-/// each has ever used it.
+/// The state of a line: whether each core has an up-to-date copy, and whether it has ever used it.
 #[derive(Clone, Copy, Default)]
 struct Line {
     valid: [bool; 2],

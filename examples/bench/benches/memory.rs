@@ -1,4 +1,4 @@
-//! Bytes per key, as asked of the allocator.
+//! Bytes per key, as requested from the allocator.
 
 use std::alloc::System;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ type Fold = foldhash::fast::RandomState;
 
 const COLUMNS: [&str; 2] = ["requeue", "port, foldhash"];
 
-/// What is done with each key.
+/// The operation on each key.
 #[derive(Clone, Copy)]
 enum Fill {
     Queued,
@@ -54,7 +54,7 @@ fn row<K: Key>(suite: &mut Suite, name: &str, fill: Fill, keys: u64) {
     }
 }
 
-/// How many bytes `subject` has taken per key once it holds so many.
+/// The bytes per key of `subject`, with so many keys.
 fn bytes_per_key<K: Key, Q: Subject<K>>(mut subject: Q, fill: Fill, keys: u64) -> f64 {
     let region = Region::new(ALLOCATOR);
     let mut random = Random::new(Random::any_seed());
@@ -74,7 +74,7 @@ fn bytes_per_key<K: Key, Q: Subject<K>>(mut subject: Q, fill: Fill, keys: u64) -
     taken as f64 / keys as f64
 }
 
-/// Leaves nothing of a key but its failure.
+/// Leaves only the failure record of a key.
 fn fail_and_rest<K: Key>(subject: &mut impl Subject<K>, key: K, run: u64) {
     const STEP_NANOS: u64 = 1_000_000_000;
     subject.add_rate_limited(key, run * STEP_NANOS);

@@ -1,4 +1,4 @@
-//! Time, beside crates that do a part of the same.
+//! Time, compared with crates that do a part of the same work.
 
 use std::process::ExitCode;
 

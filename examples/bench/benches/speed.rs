@@ -1,4 +1,4 @@
-//! Time, beside the port with two hashers.
+//! Time, compared with the port with two hashers.
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     suite.finish()
 }
 
-/// One row: the same workload on ours, on the port with SipHash and on the port with foldhash.
+/// One row: the same workload on requeue, on the port with SipHash and on the port with foldhash.
 macro_rules! row {
     (
         $suite:ident, $Workload:ident<$K:ident>, $work:expr, $rounds:expr, $scale:expr

@@ -1,4 +1,5 @@
-//! Tasks on Tokio: throughput beside `async-channel`, what a get costs, wake-up, and deadlines.
+//! Tasks on Tokio: throughput compared with `async-channel`, the cost of a get, wake-ups,
+//! deadlines.
 
 use std::io;
 use std::process::ExitCode;

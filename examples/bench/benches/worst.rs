@@ -1,8 +1,8 @@
 //! The slowest single operations: CPU time of the thread, and instructions.
 //!
-//! callgrind sums up over calls and knows no maximum. So the instructions are those of one
-//! operation: a few rounds with fixed seeds find which was the slowest by time, and two processes,
-//! one of which ends before it and one after it, differ by what it costs.
+//! callgrind adds up calls, and has no maximum. So this counts the instructions of one operation. A
+//! few rounds with fixed seeds find the slowest operation by time. Then one process ends before it
+//! and another after it, and the difference is its cost.
 
 use std::hash::BuildHasher;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ const PORT_SIP: &str = "port, SipHash";
 const PORT_FOLD: &str = "port, foldhash";
 const COLUMNS: [&str; 4] = [QUEUE, THREADS, PORT_SIP, PORT_FOLD];
 
-/// A round takes longer, the more keys there are.
+/// A round takes longer with more keys.
 const MANY: (usize, usize) = (3, 1_000_000);
 const FEWER: (usize, usize) = (5, 100_000);
 
@@ -77,7 +77,7 @@ macro_rules! contenders {
     }};
 }
 
-/// What keys of each type are measured at.
+/// The scenarios for keys of each type.
 fn growing<K: Key>(suite: &mut Suite, growth: usize) {
     let mut row = |work: &str, scale, contenders: Vec<Contender>| {
         worst::row(suite, work, &COLUMNS, scale, &contenders);
@@ -92,7 +92,7 @@ fn growing<K: Key>(suite: &mut Suite, growth: usize) {
     row("the end of 1000000", MANY, ending::<K>());
 }
 
-/// What the type of the keys makes little difference to.
+/// Scenarios in which the type of the keys makes little difference.
 fn all_else(suite: &mut Suite) {
     let mut row = |work: &str, scale, contenders: Vec<Contender>| {
         worst::row(suite, work, &COLUMNS, scale, &contenders);
@@ -141,10 +141,10 @@ fn ending<K: Key>() -> Vec<Contender> {
     ]
 }
 
-/// How to do the operations of a scenario on so many keys.
+/// Does the operations of a scenario on so many keys.
 type Play = fn(usize, &mut Watch);
-/// What is counted, on ours and on the port: a name, in which N is the number of keys, and how to
-/// do it.
+/// The cases on requeue and on the port: a name, in which N is the number of keys, and the
+/// operations.
 type Case = (&'static str, [Option<Play>; 2]);
 
 const SEED: u64 = 20_261_122;
@@ -185,7 +185,7 @@ fn cases() -> [Case; 6] {
     ]
 }
 
-/// Does the operations of a case on so many keys, up to the one with this number, without it.
+/// Does the operations of a case on so many keys, up to this number, exclusive.
 fn run_until(case: &str, contender: &str, keys: usize, number: usize) -> ExitCode {
     let cases = cases();
     let plays = cases.iter().find(|(name, _)| *name == case);
@@ -250,7 +250,7 @@ fn of_slowest(
         })
         .collect();
     let keys = keys.to_string();
-    // As many characters however many operations are done.
+    // The length does not depend on the number of operations.
     let until =
         |number: usize| instructions(&["--run", case, contender, &keys, &format!("{number:08}")]);
     let count = |number: usize| Some(until(number + 1)?.saturating_sub(until(number)?));

@@ -1,8 +1,9 @@
-//! How long small groups wait behind a large one: counted in keys handed out, so exact.
+//! How long small groups wait behind a large one, counted in keys handed out, so the result is
+//! exact.
 
 use crate::subject::Subject;
 
-/// How many groups there are beside the large one, of one key each.
+/// How many small groups there are, of one key each.
 pub const SMALL_GROUPS: u64 = 999;
 
 /// The group of a key: its upper half.
@@ -10,8 +11,8 @@ pub fn group_of(key: &u64) -> u64 {
     key >> 32
 }
 
-/// How many keys are handed out until the last of the small groups has had its turn, where the
-/// large group has come first, and one worker completes each key before it takes the next.
+/// How many keys are handed out until the last small group has had its turn. The large group is
+/// added first, and one worker completes each key before it takes the next.
 pub fn wait_of_the_last<Q: Subject<u64>>(mut subject: Q, large: u64) -> u64 {
     for number in 0..large {
         subject.add(number, 0);

@@ -1,4 +1,4 @@
-//! Figures as a program reads them: what `--json=FILE` writes, and what pictures are drawn from.
+//! Figures in JSON: `--json=FILE` writes them, and pictures are drawn from them.
 
 use std::io;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-/// What a run of a benchmark measured, and where.
+/// The figures of a run of a benchmark, and their origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Where they come from.
+    /// The origin of the figures.
     pub source: Source,
     /// One for each contender in each row.
     pub figures: Vec<Figure>,
 }
 
-/// Where figures come from.
+/// The origin of figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The command that measures them again.
     pub command: String,
-    /// The commit that was measured, and whether anything but documentation was changed since.
+    /// The measured commit, and whether anything but documentation has changed since.
     pub commit: String,
     /// The day, by the calendar of UTC.
     pub date: String,
@@ -28,8 +28,8 @@ pub struct Source {
     pub machine: String,
     /// The compiler.
     pub rustc: String,
-    /// How many threads ran or waited for a processor in the last minute, on average. A machine
-    /// without other work shows at most those of the benchmark.
+    /// The load: how many threads ran or waited for a processor in the last minute, on average. On
+    /// an idle machine these are at most the threads of the benchmark.
     pub load: String,
 }
 
@@ -40,13 +40,13 @@ pub struct Figure {
     pub table: String,
     /// The name of the row.
     pub work: String,
-    /// How large the work is: the number of keys, in most tables.
+    /// The size of the work: in most tables, the number of keys.
     pub size: u64,
     /// The name of the column.
     pub contender: String,
-    /// What was measured.
+    /// The measured value.
     pub value: f64,
-    /// What it is measured in.
+    /// The unit.
     pub unit: String,
 }
 
@@ -55,7 +55,7 @@ impl Figures {
     ///
     /// # Errors
     ///
-    /// A value that is no number.
+    /// A value is not a number.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let lines = self.figures.iter().map(serde_json::to_string);
         let lines = lines.collect::<serde_json::Result<Vec<_>>>()?.join(",\n");
@@ -69,7 +69,7 @@ impl Figures {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or holds something else.
+    /// The file cannot be read, or has other contents.
     pub fn read(file: &Path) -> io::Result<Self> {
         Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?)
     }
@@ -78,7 +78,7 @@ impl Figures {
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, or a value that is no number.
+    /// The file cannot be written, or a value is not a number.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         std::fs::write(file, self.to_json()?)
     }
@@ -110,7 +110,7 @@ impl Source {
     }
 }
 
-/// What a command line prints, without the end of the line. Empty if it fails.
+/// The output of a command line, without the end of the line. Empty if it fails.
 fn printed(line: &str) -> String {
     let mut words = line.split(' ');
     let mut command = Command::new(words.next().unwrap_or_default());

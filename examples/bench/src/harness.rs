@@ -1,4 +1,5 @@
-//! Contenders in one process, round about, so that the machine's moods hit all of them alike.
+//! Contenders in one process, in turn, so that disturbances of the machine affect all of them
+//! alike.
 
 use core::fmt::Write;
 use std::path::PathBuf;
@@ -7,12 +8,12 @@ use std::process::ExitCode;
 use crate::figures::{Figure, Figures, Source};
 use crate::workloads::{Round, Scale};
 
-/// A run of the benchmarks: what is asked for on the command line.
+/// A run of the benchmarks, as the command line asks for it.
 #[derive(Debug)]
 pub struct Suite {
     filter: String,
     quick: bool,
-    /// Where the figures are written.
+    /// The file for the figures.
     json: Option<PathBuf>,
     figures: Vec<Figure>,
     group: &'static str,
@@ -38,7 +39,7 @@ impl Suite {
         }
     }
 
-    /// Whether figures do not matter, only that everything runs.
+    /// Whether everything only has to run, and figures do not matter.
     pub const fn is_quick(&self) -> bool {
         self.quick
     }
@@ -49,8 +50,8 @@ impl Suite {
         self.untitled = true;
     }
 
-    /// Measures and prints one row: `rounds` rounds of each contender in turn, after one that does
-    /// not count. Contenders are set up only if the row is asked for.
+    /// Measures and prints one row: `rounds` rounds of each contender in turn, after one round to
+    /// warm up. Contenders are only set up if the command line asks for the row.
     pub fn row<'a>(
         &mut self,
         work: &str,
@@ -98,13 +99,13 @@ impl Suite {
             work: work.to_owned(),
             size,
             contender: contender.to_owned(),
-            // Three places are more than any clock here knows.
+            // No clock here is more precise than three places.
             value: (value * 1e3).round() / 1e3,
             unit: unit.to_owned(),
         });
     }
 
-    /// Ends the run: writes what was recorded, if a file was named.
+    /// Ends the run, and writes the figures if a file was named.
     pub fn finish(self) -> ExitCode {
         let Some(file) = &self.json else {
             return ExitCode::SUCCESS;
@@ -143,7 +144,7 @@ impl Suite {
     }
 }
 
-/// One of those that do the same work.
+/// One of several implementations of the same work.
 pub struct Contender<'a> {
     name: &'static str,
     round: Box<dyn FnMut() -> Round + 'a>,
@@ -159,7 +160,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What came of a contender.
+/// The result of a contender.
 #[derive(Debug)]
 struct Measured {
     name: &'static str,
@@ -167,7 +168,7 @@ struct Measured {
     nanos: f64,
     /// The median divided by the first contender's.
     ratio: f64,
-    /// The least and the largest ratio of two rounds that ran one after the other.
+    /// The least and the largest ratio of two consecutive rounds.
     ratios: (f64, f64),
 }
 
@@ -195,7 +196,7 @@ fn compare(mut contenders: Vec<Contender<'_>>, rounds: usize) -> Vec<Measured> {
     contenders.iter().zip(&nanos).map(figures).collect()
 }
 
-/// The middle one of at least one value.
+/// The median of at least one value.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -231,7 +232,7 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
-/// One line that says where the figures come from.
+/// One line about the origin of the figures.
 pub fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let info = read("/proc/cpuinfo");

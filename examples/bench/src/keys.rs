@@ -1,9 +1,9 @@
-//! Keys that no predictor has seen, and the generator they come from.
+//! Random keys, which no branch predictor has seen, and their generator.
 
 use core::fmt::{Debug, Write};
 use core::hash::{BuildHasher, Hash};
 
-/// What the benchmarks use as keys: `u64`, and `String` in the form of Kubernetes' object keys.
+/// The keys of the benchmarks: `u64`, and `String` in the form of Kubernetes' object keys.
 pub trait Key: Clone + Eq + Hash + Debug + Send + 'static {
     /// The name of the type in the tables.
     const NAME: &'static str;
@@ -26,7 +26,7 @@ impl Key for String {
     /// 26 bytes, and no more allocated.
     fn from_number(number: u64) -> Self {
         let mut key = Self::with_capacity(26);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(key, "ns-{:02}/pod-{number:016x}", number % 100);
         key
     }

@@ -1,8 +1,8 @@
-//! How fast the queue is, and how much memory it takes, beside a straight port of client-go's
-//! layout and beside peers.
+//! The speed and the memory of the queue, compared with a straight port of client-go's layout and
+//! with other crates.
 //!
-//! `cargo bench -p requeue-bench` runs everything and prints the tables of `docs/benchmarks.md`;
-//! the arguments after `--` are `[--quick] [--json=FILE] [FILTER]`.
+//! `cargo bench -p requeue-bench` runs everything and prints the tables of `docs/benchmarks.md`.
+//! The arguments after `--` are `[--quick] [--json=FILE] [FILTER]`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Crates that do a part of the same work, none of which drops duplicates.
+//! Other crates that do a part of the same work. None of them drops duplicates.
 
 use core::future::poll_fn;
 use core::num::NonZeroU32;
@@ -23,7 +23,7 @@ use crate::subject::Subject;
 use crate::threads::Shared;
 use crate::workloads::{Round, SPAN_NANOS, Scale, cpu_time, entries};
 
-/// tokio-util's `DelayQueue`, on a clock that stands still until it is moved.
+/// tokio-util's `DelayQueue`, on a clock that only moves by hand.
 #[derive(Debug)]
 pub struct Delays<K> {
     runtime: Runtime,
@@ -37,7 +37,7 @@ impl<K: Key> Delays<K> {
     ///
     /// # Errors
     ///
-    /// If there is no runtime to be had.
+    /// If there is no runtime.
     pub fn new(scale: Scale, seed: u64) -> io::Result<Self> {
         let runtime = stopped_runtime()?;
         let queue = runtime.block_on(async { DelayQueue::new() });
@@ -49,7 +49,7 @@ impl<K: Key> Delays<K> {
         })
     }
 
-    /// What [`Delayed`](crate::workloads::Delayed) does: insert, expire, take.
+    /// The work of [`Delayed`](crate::workloads::Delayed): insert, expire, take.
     pub fn expire(&mut self) -> Round {
         let waves = self.scale.operations.div_ceil(self.scale.keys);
         let mut time = Duration::ZERO;
@@ -70,8 +70,8 @@ impl<K: Key> Delays<K> {
         self.round(time, waves)
     }
 
-    /// What [`Sooner`](crate::workloads::Sooner) does: move deadlines earlier. The `DelayQueue` is
-    /// given its own keys and need not find ours.
+    /// The work of [`Sooner`](crate::workloads::Sooner): move deadlines earlier. The `DelayQueue`
+    /// gets its own keys, and need not look keys up.
     pub fn sooner(&mut self) -> Round {
         let waves = self.scale.operations.div_ceil(self.scale.keys);
         let mut time = Duration::ZERO;
@@ -115,7 +115,7 @@ impl<K: Key> Delays<K> {
 ///
 /// # Errors
 ///
-/// If there is none to be had.
+/// If there is no runtime.
 pub fn stopped_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -123,7 +123,7 @@ pub fn stopped_runtime() -> io::Result<Runtime> {
         .build()
 }
 
-/// Takes out everything that has expired, and returns how long that took.
+/// Removes everything that has expired, and returns how long that took.
 async fn take_all<K>(queue: &mut DelayQueue<K>) -> Duration {
     let mut time = Duration::ZERO;
     let take = poll_fn(|cx| {
@@ -155,8 +155,8 @@ impl Clock for Stopped {
     }
 }
 
-/// A round of asking governor's limiter about keys that it knows, as it comes: its own clock, a
-/// concurrent map and `SipHash`. It always allows.
+/// A round of governor's limiter with known keys and its defaults: its own clock, a concurrent map
+/// and `SipHash`. It always allows.
 pub fn governor<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Round {
     let limiter = RateLimiter::keyed(Quota::per_second(NonZeroU32::MAX));
     asking(scale, seed, move |key: &K| {
@@ -164,7 +164,7 @@ pub fn governor<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Round {
     })
 }
 
-/// The same with all that ours has: no clock to read, a map behind one lock, and our hasher.
+/// The same with the choices of requeue: no clock to read, a map behind one lock, and our hasher.
 pub fn governor_at_best<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Round {
     type State<K> = HashMapStateStore<K, foldhash::fast::RandomState>;
     let quota = Quota::per_second(NonZeroU32::MAX);
@@ -175,7 +175,7 @@ pub fn governor_at_best<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Roun
     })
 }
 
-/// A round of asking our limiter with a memory of its own.
+/// A round of requeue's limiter with its own records.
 pub fn keyed_limiter<K: Key>(scale: Scale, seed: u64) -> impl FnMut() -> Round {
     let mut limiter: KeyedLimiter<K, Exponential, Growable> =
         KeyedLimiter::growable(default_item_based());
@@ -251,7 +251,7 @@ impl<K> Subject<K> for Fifo<K> {
     type Run = ();
 
     fn add(&mut self, key: K, _: u64) {
-        // It is not disconnected.
+        // The channel is not disconnected.
         let _ = self.0.send(key);
     }
 

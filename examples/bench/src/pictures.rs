@@ -1,7 +1,6 @@
 //! Pictures of figures, as SVG.
 //!
-//! A picture is a function of its figures and of nothing else, so that a test can say whether it
-//! belongs to them.
+//! A picture depends only on its figures, so a test can check that the two belong together.
 
 mod axis;
 mod bars;
@@ -16,7 +15,7 @@ use crate::figures::Figures;
 
 pub use delays::{COMMAND as DELAYS, figures as delays};
 
-/// What a picture shows, and how.
+/// The contents and the form of a picture.
 #[derive(Debug)]
 pub struct Picture {
     /// The name of its files, which hold the figures as JSON and the picture as SVG.
@@ -32,7 +31,7 @@ enum Shapes {
     Bars(&'static [(&'static str, &'static str)]),
 }
 
-/// Where pictures are, each beside its figures.
+/// The folder of pictures, each beside its figures.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/pictures")
 }

@@ -1,10 +1,10 @@
-//! client-go's layout, written straight in Rust: what the queue is measured against.
+//! client-go's layout, written straight in Rust: the queue is measured against this port.
 //!
-//! A queue, a set of dirty keys and a set of active keys; a heap of waiting entries and a map that
-//! finds them; a map of failures. A key can stand in all six. It does what client-go does, and
-//! nothing of what client-go spends on goroutines, channels, interfaces and garbage: a port that is
-//! slower than it has to be would prove nothing. A key is therefore cloned once per add and never
-//! again, since the copy in the dirty set moves on to the set of active keys.
+//! It has a queue, a set of dirty keys, a set of active keys, a heap of waiting entries, a map that
+//! finds them, and a map of failures. A key can be in all six. The port does the work of client-go,
+//! without its costs for goroutines, channels, interfaces and garbage, because a needlessly slow
+//! port would prove nothing. So a key is cloned only once per add: the copy in the dirty set moves
+//! on to the set of active keys.
 
 mod shared;
 mod waiting;
@@ -84,14 +84,14 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Port<K, H> {
         }
     }
 
-    /// What client-go's `waitingLoop` does when it wakes.
+    /// The work of client-go's `waitingLoop` when it wakes.
     pub fn release_due(&mut self, now: u64) {
         while let Some(key) = self.waiting.pop_due(now) {
             self.add(key);
         }
     }
 
-    /// `AddRateLimited`. Answers the delay.
+    /// `AddRateLimited`. Returns the delay.
     pub fn add_rate_limited(&mut self, key: K, now: u64) -> u64 {
         let delay = self.when(&key);
         self.add_at(key, now + delay, now);
@@ -110,7 +110,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Port<K, H> {
                 0
             }
         };
-        // From 2^20 on the delay is beyond the longest anyway.
+        // From 2^20 on, the delay is the longest anyway.
         (BASE_NANOS << failures.min(20)).min(MAX_NANOS)
     }
 

@@ -1,4 +1,4 @@
-//! What is measured, seen alike whatever its layout is.
+//! One interface for all measured layouts.
 
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
@@ -15,16 +15,16 @@ use crate::port::Port;
 
 /// A keyed queue as plain data. Time is a number of nanoseconds.
 pub trait Subject<K> {
-    /// What completes a run, beside the key.
+    /// The ticket that completes a run, besides the key.
     type Run;
 
     /// Marks a key as having work to do.
     fn add(&mut self, key: K, now: u64);
     /// Adds a key at a point in time.
     fn add_at(&mut self, key: K, due: u64, now: u64);
-    /// Counts a failure, adds the key when the limiter says so, and returns how long that takes.
+    /// Counts a failure, adds the key after the limiter's delay, and returns the delay.
     fn add_rate_limited(&mut self, key: K, now: u64) -> u64;
-    /// Hands out the first ready key, after those that are due have become ready.
+    /// Makes due keys ready, and hands out the first ready key.
     fn get(&mut self, now: u64) -> Option<(K, Self::Run)>;
     /// Completes a run.
     fn done(&mut self, key: &K, run: Self::Run, now: u64);

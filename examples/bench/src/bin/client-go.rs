@@ -1,5 +1,6 @@
-//! Threads, u64 keys, beside client-go itself: the program that `client-go/main.go` is built to and
-//! ours run in turn. `cargo run --profile bench -p requeue-bench --bin client-go -- PROGRAM`.
+//! Threads with u64 keys, compared with client-go itself. This program and the one built from
+//! `client-go/main.go` run in turn:
+//! `cargo run --profile bench -p requeue-bench --bin client-go -- PROGRAM`.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -11,7 +12,7 @@ use requeue_bench::workloads::Round;
 
 const KEYS: u64 = 1_000_000;
 
-/// Each program runs so often, and so many rounds each time.
+/// How often each program runs, and how many rounds each time.
 const TURNS: usize = 4;
 const ROUNDS: usize = 3;
 

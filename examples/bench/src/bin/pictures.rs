@@ -1,4 +1,4 @@
-//! Draws the pictures of README and book from the figures beside them. `--delays` first writes the
+//! Draws the pictures of README and guide from the figures beside them. `--delays` first writes the
 //! figures of the example `delays`.
 
 use std::error::Error;

@@ -5,8 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::Port;
 
-/// The port with a `Mutex` and a `Condvar` that is notified under the lock whether or not a thread
-/// waits, as client-go does.
+/// The port with a `Mutex` and a `Condvar`. As in client-go, the `Condvar` is notified under the
+/// lock, even if no thread waits.
 #[derive(Debug)]
 pub struct SharedPort<K, H> {
     state: Mutex<State<K, H>>,
@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> SharedPort<K, H> {
         }
     }
 
-    /// `Get`: waits for a key; none once the queue is shut down and empty.
+    /// `Get`: waits for a key. `None` once the queue is shut down and empty.
     pub fn get(&self) -> Option<K> {
         let mut state = self.lock();
         while state.port.is_empty() && !state.is_shutting_down {

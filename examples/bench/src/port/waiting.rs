@@ -4,8 +4,8 @@
 use core::hash::{BuildHasher, Hash};
 use std::collections::HashMap;
 
-/// The entries that wait. Numbers stand for Go's pointers; vacant entries are used again, which Go
-/// leaves to its allocator.
+/// The waiting entries. Numbers replace Go's pointers. Vacant entries are reused, where Go's
+/// allocator would do that.
 #[derive(Debug)]
 pub(super) struct Waiting<K, H> {
     entries: Vec<Entry<K>>,
@@ -33,7 +33,7 @@ impl<K, H: Default> Default for Waiting<K, H> {
 }
 
 impl<K: Eq + Hash + Clone, H: BuildHasher> Waiting<K, H> {
-    /// Lets a key wait; of two times the earlier one counts.
+    /// Lets a key wait. Of two times the earlier one wins.
     pub(super) fn insert(&mut self, key: K, due: u64) {
         if let Some(&id) = self.known.get(&key) {
             if self.entries[id as usize].due > due {
@@ -62,7 +62,7 @@ impl<K: Eq + Hash + Clone, H: BuildHasher> Waiting<K, H> {
         self.up(self.heap.len() - 1);
     }
 
-    /// Takes out the key that has waited for the earliest time, if that has come.
+    /// Removes the key with the earliest time, if that has passed.
     pub(super) fn pop_due(&mut self, now: u64) -> Option<K> {
         let &first = self.heap.first()?;
         if self.entries[first as usize].due > now {
