@@ -36,7 +36,7 @@ pub use apply::answer_of;
 pub use calls::{Call, CallId, Drive, Returned};
 pub use direct::{Direct, Home, Note};
 #[cfg(feature = "embassy")]
-pub use embassy::{Embassy, HandTimer};
+pub use embassy::Embassy;
 pub use futures::{Futures, LocalCall, poll_once};
 pub use groups::{Cap, GroupFigures, GroupOrder, Kind, Rate, group_of};
 pub use hand::{HandClock, Sleep};

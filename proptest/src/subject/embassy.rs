@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::binding::{AsShared, Shared, Timer, timeout_at};
+use requeue_core::binding::{AsShared, Shared, timeout_at};
 use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Rejected};
@@ -22,44 +22,25 @@ use crate::limiter::AnyLimiter;
 /// How many calls may wait at once.
 const WAITERS: usize = 4;
 
-type Parts<C> = (Figures, u16, C);
-type Inner<const N: usize, P, C> =
-    WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<C>>;
+type Parts = (Figures, u16, HandClock);
+type Inner<const N: usize, P> = WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts>;
 
-/// requeue-embassy's queue, with room for `N` keys and four calls that wait, on a clock `C`.
-pub struct Embassy<const N: usize, P: Priorities = Plain, C: HandTimer = HandClock> {
-    queue: Rc<Inner<N, P, C>>,
+/// requeue-embassy's queue, with room for `N` keys and four calls that wait.
+pub struct Embassy<const N: usize, P: Priorities = Plain> {
+    queue: Rc<Inner<N, P>>,
     waits: bool,
     calls: Futures,
 }
 
-/// A clock that requeue-embassy waits on and that a test moves.
-pub trait HandTimer: Timer + 'static {
-    /// A clock that stands at its epoch.
-    fn new() -> Self;
-    /// Moves the clock and rings its timers.
-    fn advance(&self, by: Duration);
-}
-
-impl HandTimer for HandClock {
-    fn new() -> Self {
-        Self::new()
-    }
-
-    fn advance(&self, by: Duration) {
-        self.advance(by);
-    }
-}
-
-impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, C> {
-    type Host = EmbassyHost<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<C>>;
+impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
+    type Host = EmbassyHost<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(WAITERS);
 
     fn new(setup: &Configuration) -> Self {
         let queue = Fixed::build(setup, Figures::default());
         Self {
-            queue: Rc::new(WorkQueue::from_queue(queue, C::new())),
+            queue: Rc::new(WorkQueue::from_queue(queue, HandClock::new())),
             waits: false,
             calls: Futures::new(),
         }
@@ -116,7 +97,7 @@ impl<const N: usize, P: Kind + 'static, C: HandTimer> Runtime for Embassy<N, P, 
     }
 }
 
-impl<const N: usize, P: Priorities, C: HandTimer> fmt::Debug for Embassy<N, P, C> {
+impl<const N: usize, P: Priorities> fmt::Debug for Embassy<N, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.queue.fmt(f)
     }
