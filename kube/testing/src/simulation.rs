@@ -442,32 +442,43 @@ impl Simulation {
         let (mut plan, mut broken) = (plan, broken);
         let _quiet = Quiet::begin();
         let property = broken.property.clone();
-        let broken_in_calm = |plan: &Plan| {
-            let calm = self.live(seed, &plan.without_faults());
-            calm.err().filter(|other| other.property == property)
+        let fails = |plan: &Plan| {
+            let other = self.live(seed, plan).err();
+            other.filter(|other| other.property == property)
         };
-        // What breaks with all steps and without faults.
-        let calm = broken_in_calm(&plan).map(|other| other.message);
+        // If it breaks with all steps and without faults, no fault is to blame.
+        let calm = fails(&plan.without_faults());
+        let message = calm.as_ref().map(|calm| calm.message.clone());
+        if let Some(calm) = calm {
+            plan = plan.without_faults();
+            broken = calm;
+        }
         let mut index = 0;
-        let mut runs = 0;
         let mut is_shorter = false;
-        while runs < SHRINKS {
+        for _ in 0..SHRINKS {
             if index == plan.events.len() {
                 if plan.events.is_empty() || !std::mem::take(&mut is_shorter) {
                     break;
                 }
                 index = 0;
             }
-            runs += 1;
             let (shorter, left_out) = plan.without(index);
-            let without = left_out.is_step().then(|| broken_in_calm(&shorter));
-            let without = without.flatten().map(|other| other.message);
-            if without.is_some() && without != calm {
-                index += 1;
-                continue;
-            }
-            match self.live(seed, &shorter) {
-                Err(other) if other.property == broken.property => {
+            let tells_nothing = || {
+                left_out.is_step()
+                    && message.is_none()
+                    && fails(&shorter.without_faults()).is_some()
+            };
+            let other = if tells_nothing() {
+                None
+            } else {
+                fails(&shorter)
+            };
+            match other {
+                Some(other)
+                    if message
+                        .as_ref()
+                        .is_none_or(|message| *message == other.message) =>
+                {
                     is_shorter = true;
                     plan = shorter;
                     broken = other;
@@ -502,7 +513,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 const CHANGES: usize = 500;
 const COMES_TO_REST: &str = "the controller comes to rest";
 /// How often a failure is repeated at most.
-const SHRINKS: usize = 60;
+const SHRINKS: usize = 40;
 /// Without optimization the types of Kubernetes need more than the 2 MiB of other threads.
 const STACK: usize = 32 << 20;
 

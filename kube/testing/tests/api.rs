@@ -11,11 +11,14 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{
-    Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent,
-    WatchParams,
+    Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams,
+    WatchEvent, WatchParams,
 };
 use kube::core::{PartialObjectMeta, PartialObjectMetaExt};
+use kube::discovery::{Discovery, verbs};
+use kube::runtime::events::{Event as Notice, EventType, Recorder, Reporter};
 use kube::{Client, CustomResource, CustomResourceExt, Resource, ResourceExt};
 use requeue_kube_testing::{Cluster, Link};
 use schemars::JsonSchema;
@@ -607,4 +610,102 @@ async fn a_write_that_timed_out_lands_later() {
             .to_string()
             .contains("lands late")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_request_is_told_when_to_come_again() {
+    let (cluster, _) = cluster();
+    let link = Link::named("busy");
+    link.throttle(100);
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client(&link));
+    let refused = maps.get("a").await.unwrap_err();
+    let kube::Error::Api(status) = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(status.code, 429);
+    let details = status.details.unwrap();
+    assert_eq!(details.retry_after_seconds, 1);
+    link.throttle(0);
+    assert_eq!(code(maps.get("a").await.unwrap_err()), 404);
+}
+
+/// The client cannot tell which it was.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_fails_was_carried_out_or_not() {
+    let (cluster, _) = cluster();
+    let link = Link::seeded("failing", 3);
+    link.errors(100);
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client(&link));
+    for name in 0..20 {
+        let map = map(&format!("m{name}"), &[]);
+        let failed = maps.create(&PostParams::default(), &map).await;
+        assert_eq!(code(failed.unwrap_err()), 500);
+    }
+    let made = cluster.list::<ConfigMap>().len();
+    assert!((1..20).contains(&made), "{made} of 20");
+    let requests = cluster.requests();
+    let changed = requests.iter().filter(|request| request.changed).count();
+    assert_eq!((requests.len(), changed), (20, made));
+    assert!(requests.iter().all(|request| request.status == 500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_cut_fails_after_half_a_minute() {
+    let (cluster, _) = cluster();
+    let link = Link::named("cut");
+    link.cut_off(true);
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client(&link));
+    let began = tokio::time::Instant::now();
+    let lost = maps.create(&PostParams::default(), &map("a", &[])).await;
+    assert!(lost.is_err());
+    assert_eq!(began.elapsed().as_secs(), 30);
+    assert!(cluster.list::<ConfigMap>().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_without_a_type_is_found_by_discovery() {
+    let (cluster, client) = cluster();
+    let groups = Discovery::new(client.clone()).run().await.unwrap();
+    let group = groups
+        .groups()
+        .find(|group| group.name() == Web::group(&()));
+    let (resource, abilities) = group.unwrap().recommended_kind("Web").unwrap();
+    assert!(abilities.supports_operation(verbs::PATCH));
+    let webs: Api<DynamicObject> = Api::default_namespaced_with(client, &resource);
+    let mut web = DynamicObject::new("a", &resource);
+    web.data = json!({"spec": {"size": 2, "mode": ""}});
+    let made = webs.create(&PostParams::default(), &web).await.unwrap();
+    assert_eq!(made.metadata.generation, Some(1));
+    assert_eq!(cluster.list::<Web>()[0].spec.size, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_published_and_repeated_ones_counted() {
+    let (cluster, client) = cluster();
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let made = maps
+        .create(&PostParams::default(), &map("a", &[]))
+        .await
+        .unwrap();
+    let recorder = Recorder::new(client, Reporter::from("tester"));
+    let notice = Notice {
+        type_: EventType::Normal,
+        reason: "Created".to_owned(),
+        note: None,
+        action: "Create".to_owned(),
+        secondary: None,
+    };
+    for _ in 0..2 {
+        recorder
+            .publish(&notice, &made.object_ref(&()))
+            .await
+            .unwrap();
+    }
+    let events = cluster.list::<Event>();
+    assert_eq!(events.len(), 1);
+    assert_eq!(
+        events[0].regarding.as_ref().unwrap().name.as_deref(),
+        Some("a")
+    );
+    assert_eq!(events[0].series.as_ref().unwrap().count, 2);
 }
