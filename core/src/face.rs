@@ -836,7 +836,7 @@ macro_rules! queue_face {
         /// Use this if a key waits for an event: its own write must arrive in a cache, or another
         /// object must appear. **Call it before you cause the event**, because it cancels a `resume`
         /// that came earlier in the same run. If a run learns only at its end that it must wait,
-        /// return [`Action::Suspend`]($crate::Action::Suspend), which obeys an earlier `resume`. A
+        /// return [`Action::Suspend`](requeue_core::Action::Suspend), which obeys an earlier `resume`. A
         /// suspended key is not handed out and takes no worker:
         ///
         /// | what happens to a suspended key | what becomes of it |
@@ -844,7 +844,7 @@ macro_rules! queue_face {
         /// | it is added | it runs when the suspension ends, at the highest priority that was asked for; more adds coalesce |
         /// | it is added for a later time | it also runs at that time, or when the suspension ends, if that is later |
         /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it. Otherwise it is idle |
-        /// | the timeout ends | it runs in any case, because an event may have been missed. [The run is told]($crate::RunContext) |
+        /// | the timeout ends | it runs in any case, because an event may have been missed. [The run is told](requeue_core::RunContext) |
         /// | `suspend` | the new timeout counts, even a shorter one |
         /// | [`cancel`](Self::cancel) | its work is cancelled, and it is no longer suspended |
         /// | [`forget`](Self::forget) | it stays suspended |
@@ -854,17 +854,17 @@ macro_rules! queue_face {
         /// A key that is ready or delayed is suspended at once. An active key is suspended when its
         /// run ends, with any action. The action still counts: a `Retry` counts a failure, and sets
         /// its delay. If the timeout has passed by then, the key runs again at once. If a
-        /// [hold]($crate::Policy) ends later than the suspension, the key waits for the hold, also
+        /// [hold](requeue_core::Policy) ends later than the suspension, the key waits for the hold, also
         /// after `resume`.
         ///
         /// Returns `false` and changes nothing if the queue does not have the key or has only its
         /// failures, and after shutdown. With a timeout of
-        /// [`Duration::MAX`](::core::time::Duration::MAX) the key waits for `resume` alone. A
+        /// [`Duration::MAX`](core::time::Duration::MAX) the key waits for `resume` alone. A
         /// timeout of zero has ended before the next operation.
         ///
         /// Suspended keys take up room, and count neither as ready nor as delayed, nor among the
         /// active keys of their groups. On boards the queue's type needs
-        /// [`WithSuspension`]($crate::priority::WithSuspension).
+        /// [`WithSuspension`](requeue_core::priority::WithSuspension).
         ///
         /// # Examples
         ///
@@ -902,7 +902,7 @@ macro_rules! queue_face {
         /// Returns whether there was one. O(log n).
         ///
         /// The key becomes ready if it was added meanwhile, or was ready before, or if
-        /// [`Action::Suspend`]($crate::Action::Suspend) has asked for a run. If it was added for a
+        /// [`Action::Suspend`](requeue_core::Action::Suspend) has asked for a run. If it was added for a
         /// later time, it is delayed until then.
         ///
         /// Call this when the event arrives that the key waits for. The event may be faster than the
@@ -1272,7 +1272,7 @@ macro_rules! queue_face {
         /// getters wait for such keys: [`Session::begin_drain`](requeue_core::Session::begin_drain)
         /// has the rule.
         ///
-        /// Delayed keys stay until they are [taken](Self::take_delayed) or the queue is dropped.
+        /// Delayed keys stay until you take the [leftovers](Self::leftovers), or drop the queue.
         ///
         /// # Examples
         ///

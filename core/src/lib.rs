@@ -24,7 +24,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(doc)]
+// What core's macros write into other crates links to its items by this name.
 extern crate self as requeue_core;
 #[cfg(any(test, feature = "std"))]
 extern crate std;

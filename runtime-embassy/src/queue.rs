@@ -170,7 +170,7 @@ pub type Guard<
 ///
 /// If a key's own code calls the queue. No method panics by itself.
 ///
-/// [`CriticalSectionRawMutex`]: crate::raw::CriticalSectionRawMutex
+/// [`CriticalSectionRawMutex`]: embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex
 /// # Examples
 ///
 /// ```

@@ -1,9 +1,13 @@
 //! The table of steps, and the short ones among them.
 
+use std::fs;
+use std::path::PathBuf;
+
 use crate::builds::{self, core_alone, whole};
-use crate::cmd::{Cmd, cmd, run_each};
-use crate::report::{Step, Verdict};
+use crate::cmd::{Cmd, cmd, run_each, target};
+use crate::report::{Step, Verdict, verdict};
 use crate::tools::{CARGO_DENY, ZIZMOR, with_protoc};
+use crate::workspace::{OURS, published};
 use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
 
 /// A table of steps: name, what it checks, function.
@@ -101,7 +105,32 @@ fn clippy() -> Verdict {
 
 fn doc() -> Verdict {
     let line = cmd("cargo doc --workspace --all-features --no-deps --keep-going");
-    with_protoc(line.env("RUSTDOCFLAGS", "-D warnings")).run()
+    with_protoc(line.env("RUSTDOCFLAGS", "-D warnings")).run()?;
+    verdict(&unresolved_links()?)
+}
+
+/// Links to items that rustdoc did not find. It says nothing of those in the macros that write the
+/// methods of a queue.
+fn unresolved_links() -> Verdict<Vec<String>> {
+    let begins = ["Self::", "$crate::", "requeue_core::"].map(|to| format!("href=\"{to}"));
+    let (mut found, mut folders) = (Vec::new(), Vec::new());
+    for package in published(OURS)? {
+        folders.push(PathBuf::from(target("doc")).join(package.name.replace('-', "_")));
+    }
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "html") {
+                let text = fs::read_to_string(&path)?;
+                let links = begins.iter().flat_map(|begin| text.match_indices(begin));
+                let links = links.filter_map(|(at, _)| text[at..].split('"').nth(1));
+                found.extend(links.map(|to| format!("{}: no item `{to}`", path.display())));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Dependencies of a user's program are checked for licences and versions, all others only for

@@ -330,9 +330,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         Ok(queue.debounce(id, quiet, max, *now))
     }
 
-    /// Adds a key as another queue has handed it back: ready, or delayed by what was left of its
-    /// delay, at its priority level, with its failures on record. O(log n), plus the limiter's
-    /// cost.
+    /// Adds a key that another queue returned, with its remaining delay, its priority level and its
+    /// failures. O(log n), plus the limiter's cost.
     ///
     /// Restoring what [`take_ready`](Self::take_ready) and [`take_delayed`](Self::take_delayed)
     /// returned, in that order, makes a queue in which the keys have their order, and in which the
@@ -340,9 +339,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// With levels the order can change: a ready key that also had a delay is left over once, at
     /// the higher of the two levels.
     ///
-    /// A key that the queue already has is added once more, by the same rules as ever: of two
-    /// deadlines the earlier counts, and of two priority levels the higher. Of two counts of
-    /// failures the larger counts.
+    /// If the queue already has the key, the earlier deadline, the higher priority level and the
+    /// larger number of failures count.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, unless
     /// [`left`](Leftover::left) is zero.
@@ -670,21 +668,22 @@ type Displacing<K> = Result<(Scheduled, Option<Leftover<K>>), Rejected<K>>;
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// As [`add_with`](Self::add_with), but if there is no room, the newest ready key of the lowest
-    /// level makes way, and is returned. O(log n).
+    /// As [`add_with`](Self::add_with), but if there is no room, evicts the newest ready key of the
+    /// lowest level, and returns it. O(log n).
     ///
     /// For callers that cannot wait for room, in queues with [`Levels`](crate::priority::Levels).
-    /// Only a key of a lower level than [`AddOptions::priority`] makes way: active keys, and keys
-    /// that are only delayed, stay. A failure record is dropped first, as by every add. The key
-    /// that made way takes its deadline with it, and can be [restored](Self::restore) elsewhere or
+    /// Only a key of a lower level than [`AddOptions::priority`] is evicted. Active keys, and keys
+    /// that are only delayed, stay. A failure record is dropped first, as by every add. An evicted
+    /// key has no deadline in this queue any more. You can [restore](Self::restore) it elsewhere or
     /// later.
     ///
-    /// With [`Groups`](crate::priority::Groups), it is a key of the group whose turn comes last,
-    /// and the keys of groups that may not start a run stay.
+    /// With [`Groups`](crate::priority::Groups), a key of the group whose turn is last is evicted.
+    /// The keys of groups that may not start a run stay.
     ///
     /// # Errors
     ///
-    /// As [`add_with`](Self::add_with). [`Rejected::Full`] if no key can make way: nothing changes.
+    /// As [`add_with`](Self::add_with). [`Rejected::Full`] if no key can be evicted. Nothing
+    /// has changed then.
     ///
     /// # Examples
     ///

@@ -448,11 +448,11 @@ mod growable {
         P: Priorities,
     {
         /// Sets how many keys the queue has at most; [`usize::MAX`] for any number. There is no
-        /// limit by default. O(1), and O(1) per failure record that makes way.
+        /// limit by default. O(1), and O(1) per failure record that is evicted.
         ///
-        /// From then on the queue is as full with so many keys as one of [`Fixed`] storage: a new
-        /// key is [refused](crate::Rejected::Full), and a key that is kept only for its failures
-        /// makes way for it. Takes no memory in advance.
+        /// With this many keys the queue is full, as one of [`Fixed`] storage is. A new key evicts
+        /// a key that is kept only for its failures, or is [refused](crate::Rejected::Full). Takes no
+        /// memory in advance.
         ///
         /// A queue that has more keys than that keeps all that are ready, active or delayed, and
         /// discards failure records, the oldest first. It refuses new keys, and displaces none for

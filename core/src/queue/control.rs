@@ -10,13 +10,14 @@ use super::*;
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Takes back the work of a key: it is no longer ready, dirty or delayed. O(log n).
+    /// Cancels the work of a key: it is no longer ready, dirty or delayed. O(log n).
     ///
-    /// Returns what the key was, `None` if it was neither ready, active nor delayed: then nothing
-    /// changes. A present run goes on, and [can ask](crate::Queue::is_cancelled). The failures of
-    /// the key stay on record, until [`forget`](Self::forget). The other keys keep their order.
+    /// Returns the state that the key had, or `None` if it was neither ready, active nor delayed.
+    /// Then nothing changes. A run that has begun continues, and
+    /// [can ask](crate::Queue::is_cancelled). The failures of the key stay on record, until
+    /// [`forget`](Self::forget). The other keys keep their order.
     ///
-    /// After shutdown this works as before, and a drain ends if nothing is left.
+    /// This works after shutdown, too. A drain ends if it cancels the last key.
     ///
     /// # Examples
     ///
@@ -51,10 +52,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         was
     }
 
-    /// Takes back the deadline of a key. Returns it, `None` if the key is not delayed. O(log n).
+    /// Cancels the deadline of a key. Returns it, or `None` if the key is not delayed. O(log n).
     ///
-    /// A key that is also ready or active stays so. A deadline that has passed is an add that has
-    /// happened: there is nothing left to take back but with [`cancel`](Self::cancel).
+    /// A key that is also ready or active stays so. A deadline that has passed has added the key
+    /// already. Use [`cancel`](Self::cancel) for such a key.
     ///
     /// # Examples
     ///
@@ -94,9 +95,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Hands out no more keys until [`unpause`](Self::unpause): getters wait, even if keys are
     /// ready. O(1).
     ///
-    /// Everything else goes on: keys can be added, cancelled and looked at, delays end, and present
-    /// runs end as usual. A deadline needs no timer meanwhile. Shutdown ends a pause, because a
-    /// drain has to end, and after it this does nothing.
+    /// Everything else continues: you can add, cancel and look at keys, delays end, and runs end as
+    /// usual. A deadline needs no timer meanwhile. Shutdown ends a pause, because a drain has to
+    /// end. After shutdown this does nothing.
     ///
     /// # Examples
     ///

@@ -17,29 +17,29 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most, from now. Returns
     /// whether the key is suspended now, or will be when its run ends. O(log n).
     ///
-    /// Use this if a key waits for an event: its own write must come back, or another object must
-    /// appear. **Call it before what causes the event**, because it takes back a `resume` that came
-    /// earlier in the same run. A run that learns only at its end what it waits for returns
-    /// [`Action::Suspend`](crate::Action::Suspend), which heeds such a `resume`. A suspended key is
-    /// not handed out and takes no worker:
+    /// Use this if a key waits for an event: its own write must arrive in a cache, or another object
+    /// must appear. **Call it before you cause the event**, because it cancels a `resume` that came
+    /// earlier in the same run. If a run learns only at its end that it must wait, return
+    /// [`Action::Suspend`](crate::Action::Suspend), which obeys an earlier `resume`. A suspended key
+    /// is not handed out and takes no worker:
     ///
     /// | what happens to a suspended key | what becomes of it |
     /// |---|---|
     /// | it is added | it runs when the suspension ends, at the highest priority that was asked for; more adds coalesce |
     /// | it is added for a later time | it also runs at that time, or when the suspension ends, if that is later |
-    /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it; else nothing is left |
-    /// | the timeout ends | it runs in any case, because an event may have been missed, and [the run learns so](crate::RunContext) |
-    /// | `suspend` | the new timeout counts, even a shorter one; all else stays |
-    /// | [`cancel`](Self::cancel) | its work is taken back, and it is no longer suspended |
+    /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it. Otherwise it is idle |
+    /// | the timeout ends | it runs in any case, because an event may have been missed. [The run is told](crate::RunContext) |
+    /// | `suspend` | the new timeout counts, even a shorter one |
+    /// | [`cancel`](Self::cancel) | its work is cancelled, and it is no longer suspended |
     /// | [`forget`](Self::forget) | it stays suspended |
     /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
     /// | shutdown | a leftover, with the time left until the timeout |
     ///
     /// A key that is ready or delayed is suspended at once. An active key is suspended when its run
-    /// ends, however it ends, and what the action asks for is kept: after a `Retry` one more
-    /// failure is counted, and the key has the delay of that. If the timeout is over by then, the
-    /// key runs again at once. A [hold](crate::Policy) that ends later than the suspension delays
-    /// the key until then, also after `resume`.
+    /// ends, with any action. The action still counts: a `Retry` counts a failure, and sets its
+    /// delay. If the timeout has passed by then, the key runs again at once. If a
+    /// [hold](crate::Policy) ends later than the suspension, the key waits for the hold, also after
+    /// `resume`.
     ///
     /// Returns `false` and changes nothing if the queue does not have the key or has only its
     /// failures, and after shutdown. With a timeout of [`Duration::MAX`] the key waits for `resume`
