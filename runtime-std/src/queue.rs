@@ -263,13 +263,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     face!(adding_many);
     requeue_core::queue_face! { producing: "requeue::std", Shared<K, P, L, S> }
 
-    /// As [`add`](Self::add), but waits for room if the key is new and
-    /// there is none. O(1) for each look. A queue that grows always has room.
+    /// Adds a key. Waits for room if the key is new and there is none. O(1) for each look. A queue
+    /// that grows without a limit always has room.
     ///
     /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
-    /// that is added otherwise meanwhile takes the place before it; then the call waits on, and
-    /// stays the first. A key that the queue has needs no room. A worker that calls this while it
-    /// has the only key that could make room waits for ever.
+    /// that another call adds meanwhile may take the place first. Then this call waits on, and stays
+    /// the first. A key that the queue has needs no room. A worker that calls this while it has the
+    /// only key that could make room waits for ever.
     ///
     /// # Errors
     ///

@@ -28,12 +28,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.shared.clock()
     }
 
-    /// Waits until no key is ready or active. Delayed keys are not waited for until they are due.
-    /// Any number of threads may wait, also after shutdown.
+    /// Waits until no key is ready or active. Does not wait for delayed keys until they are due. Also
+    /// works after shutdown. Costs one look, O(log n), each time the queue may be idle.
     ///
-    /// Without workers it waits for ever if a key is ready, and so it does while the queue is
-    /// [paused](Self::pause), or if a worker calls it while it holds a
-    /// guard. A thread that waits costs the queue one look each time it may be idle.
+    /// Waits for ever while the queue is [paused](Self::pause). The same holds if a key is ready and
+    /// there are no workers, and if a worker calls it while it has a guard.
+    /// [`wait_idle_timeout`](Self::wait_idle_timeout) limits the wait.
     ///
     /// # Examples
     ///
@@ -80,11 +80,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.watch(Some(timeout), |session| session.poll_idle())
     }
 
-    /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
-    /// added. Otherwise as [`wait_idle`](Self::wait_idle).
+    /// Waits until no key is ready, active or delayed, so that no key runs again unless you add it.
+    /// Otherwise as [`wait_idle`](Self::wait_idle).
     ///
-    /// After shutdown delayed keys stay until they are
-    /// [taken](Self::leftovers).
+    /// After shutdown delayed keys stay until you take the [leftovers](Self::leftovers).
     ///
     /// # Examples
     ///
@@ -129,9 +128,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// one more if the key is ready or dirty. Returns at once if there is none. O(log n) to begin,
     /// and O(1) each time a run of any key has ended meanwhile.
     ///
-    /// A delay is not waited for: [`expedite`](Self::expedite) ends it
-    /// first. If the key begins another run just as this looks, that is waited for too. A worker
-    /// that has the key's guard waits for itself.
+    /// Does not wait for a delay: [`expedite`](Self::expedite) ends it first. If the key begins
+    /// another run just as this looks, it waits for that run too. A worker that has the key's guard
+    /// waits for itself.
     ///
     /// # Examples
     ///
@@ -145,7 +144,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///     queue.flush("node-7");
     /// });
     /// assert!(!queue.contains("node-7"));
-    /// assert!(queue.contains("node-8"), "the others are not waited for");
+    /// assert!(queue.contains("node-8"), "it does not wait for the others");
     /// ```
     pub fn flush<B>(&self, key: &B)
     where
@@ -183,11 +182,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.watch(Some(timeout), |session| session.poll_flush(key, &mut flush))
     }
 
-    /// [Cancels](Self::cancel) a key, and waits until its present run
-    /// has ended. Returns what the key was, as `cancel` does. Costs as [`flush`](Self::flush).
+    /// [Cancels](Self::cancel) a key, and waits until its present run has ended. Returns the state
+    /// that the key had, as `cancel` does. Costs as [`flush`](Self::flush).
     ///
-    /// The run learns of it by [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). What is
-    /// added meanwhile is not waited for. A worker that has the key's guard waits for itself.
+    /// The run can ask [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled). Does not wait for
+    /// keys that are added meanwhile. A worker that has the key's guard waits for itself.
     ///
     /// # Examples
     ///
@@ -247,9 +246,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// Shuts the queue down and waits until no key is ready, dirty or active. Any number of threads
     /// may wait.
     ///
-    /// Without workers it waits for ever. So it does for a guard that was leaked, and if a worker
-    /// calls it while it has a guard, as in [`on_give_up`](crate::Workers::on_give_up): use
-    /// [`drain_timeout`](Self::drain_timeout) there. Delayed keys are not waited for:
+    /// Waits for ever without workers, for a leaked guard, and if a worker calls it while it has a
+    /// guard, as in [`on_give_up`](crate::Workers::on_give_up). Use
+    /// [`drain_timeout`](Self::drain_timeout) there. Does not wait for delayed keys:
     /// [`leftovers`](Self::leftovers) returns them.
     ///
     /// # Errors
@@ -302,8 +301,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.drain_within(Some(timeout))
     }
 
-    /// Waits until the queue has been shut down by another call, and nothing is ready, dirty or
-    /// active. Any number of threads may wait.
+    /// Waits until another call has shut the queue down, and no key is ready, dirty or active. Any
+    /// number of threads may wait.
     ///
     /// # Examples
     ///

@@ -20,6 +20,9 @@ pub(crate) fn run() -> Verdict {
     for path in committed(STATE_MACHINE)? {
         check_state_machine(&path, &read(&path)?, &mut found);
     }
+    for path in committed("core/src runtime-*/src core/README.md runtime-*/README.md")? {
+        check_examples(&path, &read(&path)?, &mut found);
+    }
     for page in committed(PAGES)? {
         check_page(&page, &read(&page)?, &mut found);
     }
@@ -66,6 +69,21 @@ fn check_state_machine(path: &str, text: &str, found: &mut Vec<String>) {
             found.push(format!(
                 "{path}:{number}: the state machine knows no {name}"
             ));
+        }
+    }
+}
+
+/// Examples write the path of the facade, which their readers write.
+fn check_examples(path: &str, text: &str, found: &mut Vec<String>) {
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let is_shown = line.starts_with("//") || path.ends_with(".md");
+        if is_shown
+            && line
+                .trim_start_matches(['/', '!', ' ', '#'])
+                .starts_with("use requeue_")
+        {
+            found.push(format!("{path}:{number}: an example writes `requeue::…`"));
         }
     }
 }
@@ -191,6 +209,15 @@ mod tests {
             ["core/src/queue/query.rs:2: the state machine knows no Clock"]
         );
         assert!(committed("core/src/nowhere.rs").is_err());
+    }
+
+    #[test]
+    fn examples_write_the_path_of_their_readers() {
+        let text =
+            "use requeue_core::Queue;\n/// use requeue::Queue;\n/// use requeue_std::WorkQueue;";
+        let mut found = Vec::new();
+        check_examples("core/src/a.rs", text, &mut found);
+        assert_eq!(found, ["core/src/a.rs:3: an example writes `requeue::…`"]);
     }
 
     #[test]

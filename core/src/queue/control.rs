@@ -239,10 +239,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::Queue;
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::Groups;
+    /// use requeue::storage::Fixed;
+    /// use requeue::Queue;
     ///
     /// let queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
     ///     Queue::with_groups(NoLimit, (), |key| key.0);

@@ -124,10 +124,10 @@ impl Default for GroupLimits {
 /// # Examples
 ///
 /// ```
-/// use requeue_core::limiter::NoLimit;
-/// use requeue_core::priority::Groups;
-/// use requeue_core::storage::Fixed;
-/// use requeue_core::{GroupLimits, Instant, Queue};
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Groups;
+/// use requeue::storage::Fixed;
+/// use requeue::{GroupLimits, Instant, Queue};
 ///
 /// let now = Instant::EPOCH;
 /// let mut queue: Queue<(&str, u32), Groups<&str>, NoLimit, Fixed<8>> =
