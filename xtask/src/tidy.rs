@@ -20,7 +20,7 @@ pub(crate) fn run() -> Verdict {
     for path in committed(STATE_MACHINE)? {
         check_state_machine(&path, &read(&path)?, &mut found);
     }
-    for path in committed("core/src runtime-*/src core/README.md runtime-*/README.md")? {
+    for path in committed("core/src/*.rs runtime-*/src/*.rs core/README.md runtime-*/README.md")? {
         check_examples(&path, &read(&path)?, &mut found);
     }
     for page in committed(PAGES)? {
