@@ -157,6 +157,14 @@ pub(crate) fn queue(
     let view = queue.view();
     let body = html! {
         h1 { (Shown(&view.name)) }
+        nav.parts aria-label="On this page" {
+            a href="#runs" { "Runs" }
+            @if view.has_groups { a href="#groups" { "Groups" } }
+            a href="#times" { "Times" } a href="#ends" { "Last runs" }
+            @if view.dead.is_some() { a href="#dead" { "Dead keys" } }
+            a href="#keys" { "Keys" }
+            @if app.token.is_some() { a href="#control" { "Change" } }
+        }
         (queue_live(app, base, queue))
         (list(base, &view, query, keys))
         @if app.token.is_some() { (controls(app, base, &view)) }
@@ -396,7 +404,7 @@ fn histogram(caption: &str, times: &Histogram, nothing: &str) -> Markup {
             @if times.count == 0 { p { (nothing) } } @else {
                 table.bars {
                     caption.hidden { (caption) }
-                    thead { tr { th scope="col" { "At most" } th scope="col" { "Count" } th scope="col" { span.hidden { "Share" } } } }
+                    thead { tr { th.n scope="col" { "At most" } th.n scope="col" { "Count" } th scope="col" { span.hidden { "Share" } } } }
                     tbody {
                         @for bucket in shown {
                             tr {

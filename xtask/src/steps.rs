@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::builds::{self, core_alone, whole};
 use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::report::{Step, Verdict, verdict};
-use crate::tools::{CARGO_DENY, ZIZMOR, with_protoc};
+use crate::tools::{CARGO_DENY, ZIZMOR, with_axe, with_protoc};
 use crate::workspace::{OURS, published};
 use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
 
@@ -179,7 +179,7 @@ fn doctest() -> Verdict {
 
 /// Benchmarks are not among the targets.
 fn test() -> Verdict {
-    run_each(cargo_test("--tests"))
+    run_each(cargo_test("--tests").map(with_axe))
 }
 
 /// Core alone first, because the other members enable its features.

@@ -95,6 +95,25 @@ pub(crate) fn with_protoc(line: Cmd) -> Cmd {
     line
 }
 
+/// Sets where the test of the window's pages finds axe-core, which names what somebody without eyes or
+/// a mouse cannot use. npm brings it. Without it the test says that axe was not run.
+pub(crate) fn with_axe(line: Cmd) -> Cmd {
+    const AXE: &str = "axe-core@4.14.1";
+    let folder = target("tools/") + AXE;
+    let script = format!("{folder}/node_modules/axe-core/axe.min.js");
+    if env::var_os("AXE").is_some() {
+        return line;
+    }
+    if !Path::new(&script).is_file() && is_there("npm") {
+        let npm = cmd("npm install --silent --no-save --ignore-scripts --prefix");
+        let _ = npm.args([&folder, AXE]).run();
+    }
+    match Path::new(&script).is_file() {
+        true => line.env("AXE", script),
+        false => line,
+    }
+}
+
 /// A program of Debian's packages, the variable that can name another one, and the packages.
 pub(crate) struct Debian(&'static str, &'static str, &'static str);
 

@@ -283,7 +283,12 @@ impl Top {
             Some(detail) => draw_key(frame, body, detail, bad),
             None => self.draw_keys(frame, body, soft),
         }
-        let help = "Tab queue  ↑↓ Enter key  s order  f state  Esc back  q quit";
+        let shown = |name: &'static str, empty| if name.is_empty() { empty } else { name };
+        let order = shown(SORTS[self.sort % SORTS.len()], "none");
+        let state = shown(PHASES[self.phase % PHASES.len()], "any");
+        let help = format!(
+            "s order: {order}  f state: {state}  Tab queue  ↑↓ Enter key  Esc back  q quit"
+        );
         frame.render_widget(Paragraph::new(help).style(soft), foot);
     }
 
@@ -309,19 +314,7 @@ impl Top {
             Constraint::Length(8),
             Constraint::Fill(1),
         ];
-        let order = SORTS[self.sort % SORTS.len()];
-        let only = PHASES[self.phase % PHASES.len()];
-        let title = format!(
-            "KEY (order: {}, state: {})",
-            if order.is_empty() { "none" } else { order },
-            if only.is_empty() { "any" } else { only },
-        );
-        let head = Row::new([
-            title,
-            "STATE".into(),
-            "FAILURES".into(),
-            "WHY IT DOES NOT RUN".into(),
-        ]);
+        let head = Row::new(["KEY", "STATE", "FAILURES", "WHY IT DOES NOT RUN"]);
         let table = Table::new(rows, widths)
             .header(head.style(soft))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -340,7 +333,7 @@ impl Top {
             Constraint::Length(12),
             Constraint::Length(12),
         ];
-        let head = Row::new(["RUNS, THE OLDEST FIRST"]).style(soft);
+        let head = Row::new(["RUNS"]).style(soft);
         frame.render_widget(Table::new(rows, widths).header(head), runs);
 
         let rows = self.groups.groups.iter().map(|group| {
@@ -367,7 +360,7 @@ impl Top {
             Constraint::Length(18),
             Constraint::Length(8),
         ];
-        let head = Row::new(["GROUPS, THE LONGEST BACKLOG FIRST"]).style(soft);
+        let head = Row::new(["GROUPS"]).style(soft);
         frame.render_widget(Table::new(rows, widths).header(head), groups);
     }
 }
