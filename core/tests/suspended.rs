@@ -403,6 +403,35 @@ fn a_second_timeout_replaces_the_first() {
 }
 
 #[test]
+fn a_suspension_for_ever_ends_by_a_resume_alone() {
+    let mut queue = Boards::new(NoLimit);
+    queue.at(at(0)).add(1).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    queue.at(at(0)).finish(work.ticket, Action::Suspend(NEVER));
+    assert_eq!(queue.next_deadline(), None, "no timer");
+    let last = Instant::from_nanos(u64::MAX - 1);
+    assert!(queue.at(last).try_get().is_none());
+    queue.assert_valid();
+    assert!(queue.at(last).resume(&1));
+    assert!(!queue.at(last).try_get().unwrap().timed_out);
+}
+
+#[test]
+fn a_key_that_is_not_there_is_neither_suspended_nor_resumed() {
+    let mut queue = suspended(NoLimit);
+    let before = queue.stats();
+    assert!(!queue.at(at(1)).suspend(&2, MS));
+    assert!(!queue.at(at(1)).resume(&2));
+    queue.assert_valid();
+    assert_eq!(queue.stats(), before);
+    assert_eq!(
+        queue.at(at(1)).add(2),
+        Ok(Added::Ready),
+        "nothing is kept of it"
+    );
+}
+
+#[test]
 fn cancel_ends_a_suspension_and_one_that_will_begin() {
     let mut queue = suspended(NoLimit);
     let was = queue.at(at(0)).cancel(&1).unwrap();
