@@ -92,7 +92,8 @@ fn on_wake() {
 /// A task of a hart was woken.
 static IS_PENDING: [AtomicBool; 2] = [const { AtomicBool::new(true) }; 2];
 
-/// Wakes the hart of an executor. embassy's own pender for RISC-V wakes the hart that it runs on.
+/// Wakes the hart of an executor. embassy's own pender for RISC-V has one flag for all harts, and
+/// interrupts none.
 #[unsafe(export_name = "__pender")]
 fn pend(context: *mut ()) {
     let hart = context as usize;
