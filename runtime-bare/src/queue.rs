@@ -95,10 +95,10 @@ where
 pub(crate) type Shared<H, K, const N: usize, P, L, const WAITERS: usize, M, I> =
     requeue_core::binding::Shared<BareHost<H, K, N, P, L, WAITERS, M, I>>;
 
-/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// A key that [`WorkQueue::get`] returned. Its methods are those of core's
+/// [`Guard`](requeue_core::Guard).
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
-/// says so.
+/// **A guard that is dropped counts as failed.** Its key is retried when its limiter says so.
 ///
 /// # Examples
 ///

@@ -337,8 +337,9 @@ methods! {
 type Waiting<'q, H, K, const N: usize, P, L, const WAITERS: usize, M, I> =
     Wait<BareHost<H, K, N, P, L, WAITERS, M, I>, &'q Shared<H, K, N, P, L, WAITERS, M, I>>;
 
+// Looking, and sleeping.
 methods! {
-    ["Looking, and sleeping."]
+    []
 
     /// Looks once. The getter does not stay asleep, so no operation pays for a wake.
     fn see<T>(

@@ -93,12 +93,11 @@ where
 pub(crate) type Shared<R, K, const N: usize, P, L, const WAITERS: usize, X> =
     requeue_core::binding::Shared<EmbassyHost<R, K, N, P, L, WAITERS, X>>;
 
-/// A key that was handed out by [`WorkQueue::get`]. See
-/// [`requeue_core::Guard`].
+/// A key that [`WorkQueue::get`] returned. Its methods are those of core's
+/// [`Guard`](requeue_core::Guard).
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
-/// says so. A future that is dropped by a `select` or a timeout drops its guards, and loses
-/// nothing.
+/// **A guard that is dropped counts as failed.** Its key is retried when its limiter says so. So a
+/// `select` or a timeout that drops a future loses nothing.
 ///
 /// # Examples
 ///

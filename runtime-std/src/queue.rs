@@ -36,10 +36,11 @@ pub struct ThreadHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
 /// The queue of core in a [`WorkQueue`].
 pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K, P, L, S>>;
 
-/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// A key that [`WorkQueue::get`] returned. Its methods are those of core's
+/// [`Guard`](requeue_core::Guard).
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
-/// says so. A `?` that returns early, or a panic, loses nothing.
+/// **A guard that is dropped counts as failed.** Its key is retried when its limiter says so. So an
+/// early `?` or a panic loses nothing.
 ///
 /// # Examples
 ///
@@ -59,7 +60,8 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<ThreadHost<K,
 pub type Guard<'q, K, P = Plain, L = DefaultController, S = Growable> =
     requeue_core::Guard<ThreadHost<K, P, L, S>, &'q Shared<K, P, L, S>>;
 
-/// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+/// Keys that [`WorkQueue::get_many`] returned. Its methods are those of core's
+/// [`Batch`](requeue_core::Batch).
 ///
 /// # Examples
 ///

@@ -325,7 +325,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     face!(closing);
 }
 
-/// The loop of each call that waits.
+// The loop of each call that waits.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Most calls find a key, and need not be ones that can wait.
     #[inline]

@@ -48,13 +48,13 @@ pub struct TaskHost<K, P, L, S>(PhantomData<(K, P, L, S)>);
 /// The queue of core in a [`WorkQueue`].
 pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P, L, S>>;
 
-/// A key that was handed out by [`WorkQueue::get`]. See [`requeue_core::Guard`].
+/// A key that [`WorkQueue::get`] returned. Its methods are those of core's
+/// [`Guard`](requeue_core::Guard).
 ///
 /// It has a handle to the queue, so that it can move to another task.
 ///
-/// **A guard that is dropped unreported counts as failed**: its key is retried when its limiter
-/// says so. A task that panics, is aborted, or is dropped by a `select!` or a timeout drops its
-/// guards, and loses nothing.
+/// **A guard that is dropped counts as failed.** Its key is retried when its limiter says so. So a
+/// panic, an abort, a `select!` or a timeout loses nothing.
 ///
 /// # Examples
 ///
@@ -79,7 +79,8 @@ pub(crate) type Shared<K, P, L, S> = requeue_core::binding::Shared<TaskHost<K, P
 pub type Guard<K, P = Plain, L = DefaultController, S = Growable> =
     requeue_core::Guard<TaskHost<K, P, L, S>, Arc<Shared<K, P, L, S>>>;
 
-/// Keys that were handed out by [`WorkQueue::get_many`]. See [`requeue_core::Batch`].
+/// Keys that [`WorkQueue::get_many`] returned. Its methods are those of core's
+/// [`Batch`](requeue_core::Batch).
 ///
 /// As with a [`Guard`], keys that are dropped unreported count as failed.
 pub type Batch<K, P = Plain, L = DefaultController, S = Growable> =
