@@ -89,9 +89,9 @@ pub enum Action {
     /// The run worked, and the key runs again after this time. The failures are forgotten.
     #[doc(alias = "AddAfter")]
     RequeueAfter(Duration),
-    // Those with `At` have the priority of the next run: `into_parts` takes it off. They are
-    // variants of their own so that an action is no larger with it, and the time has one place in
-    // all. The numbers have 32 bits because a board copies bytes one by one. The order makes a
+    // Those with `At` have the priority and the slack of the next run: `into_parts` takes them off.
+    // They are variants of their own so that an action is no larger with them, and the time has one
+    // place in all. The numbers have 32 bits because a board copies bytes one by one. The order makes a
     // range of all that forget, that name a time, and that ask for another run.
     #[doc(hidden)]
     RequeueAfterAt(u32, Duration),
@@ -118,7 +118,7 @@ pub enum Action {
     /// twice as long each time, up to this multiple of it (zero counts as one).
     /// [`poll`](Self::poll) makes this action, and says when the pauses start again.
     Poll(Duration, u32),
-    /// Eight bits of priority, below those of the number.
+    /// The number is above those of priority and slack.
     #[doc(hidden)]
     PollAt(u32, Duration),
     /// The run failed. Counts one more failure, and the limiter says when the key runs again.
@@ -128,8 +128,14 @@ pub enum Action {
     RetryAt(u32),
 }
 
+// What a number of the variants with `At` is made of, from its lowest bit: the level, whether there
+// is one, the slack in percent, and how many times the first pause the longest is.
+const LEVEL_MAX: u32 = 31;
+const HAS_LEVEL: u32 = 1 << 5;
+const SLACK: u32 = 6;
+const TIMES: u32 = SLACK + u8::BITS;
 /// So many times the first pause the longest may be.
-const TIMES_MAX: u32 = u32::MAX >> u8::BITS;
+const TIMES_MAX: u32 = u32::MAX >> TIMES;
 
 impl Action {
     /// Runs the key again after a pause: `min` at first, then twice as long each time, and never
@@ -151,7 +157,7 @@ impl Action {
     /// The queue counts the pauses of a key, but does not remember their lengths. So pass the same
     /// `min` and `max` each time. A pause of zero does not count.
     ///
-    /// The longest pause is the largest multiple of `min` up to `max`, and at most 2^24 - 1 times
+    /// The longest pause is the largest multiple of `min` up to `max`, and at most 2^18 - 1 times
     /// `min`. If `max` is below `min`, every pause is `max`. If `min` is zero, the key runs again at
     /// once each time. Both may be [`Duration::MAX`]. A
     /// [`Fixed`](crate::storage::Fixed) queue counts the pauses if its type has
@@ -238,19 +244,68 @@ impl Action {
     /// ```
     #[must_use]
     pub const fn with_priority(self, priority: u8) -> Self {
-        let level = priority as u32;
-        match self.into_parts().0 {
-            Self::Retry => Self::RetryAt(level),
-            Self::RequeueAfter(delay) => Self::RequeueAfterAt(level, delay),
-            Self::Snooze(delay) => Self::SnoozeAt(level, delay),
-            Self::Suspend(timeout) => Self::SuspendAt(level, timeout),
-            Self::Poll(min, times) => Self::PollAt(at_most(times) << u8::BITS | level, min),
-            other => other,
-        }
+        let level = if priority as u32 > LEVEL_MAX {
+            LEVEL_MAX
+        } else {
+            priority as u32
+        };
+        let slack = self.extras() & !(HAS_LEVEL | LEVEL_MAX);
+        self.plain().with_extras(slack | HAS_LEVEL | level)
     }
 
-    /// Returns the action without a priority, and the priority that
-    /// [`with_priority`](Self::with_priority) gave it. O(1).
+    /// Lets the next run that this action asks for begin a little later, up to so many percent of
+    /// its delay, so that one wake serves several keys: the deadline becomes the
+    /// [roundest](Instant::within) of those that are allowed.
+    ///
+    /// A sensor that is read about once a minute does not need its own wake. Of the wakes of twenty
+    /// sensors with delays from 0.1 s to a minute, a slack of 10 % leaves 43 %
+    /// (`cargo run --example slack`).
+    ///
+    /// Slack is a permission, and a queue need not use it: a [`Fixed`](crate::storage::Fixed) queue
+    /// uses it if its type has [`WithPolicy`](crate::priority::WithPolicy) or
+    /// [`WithSuspension`](crate::priority::WithSuspension). In any other fixed queue it costs
+    /// nothing, and the delay is exact. [`add_within`](crate::Session::add_within) has no such
+    /// condition.
+    ///
+    /// The percentage is of the delay of this time: that of a retry is what the limiter says, that of
+    /// a poll the present pause. `Success`, `GiveUp` and `Release` stay as they are. A second call
+    /// replaces the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithPolicy;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Action, Finished, Instant, Queue};
+    ///
+    /// let mut queue: Queue<&str, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let minute = Duration::from_secs(60);
+    /// let again = Action::RequeueAfter(minute).with_slack(20);
+    /// for (sensor, second) in [("door", 7), ("light", 8)] {
+    ///     let now = Instant::EPOCH + Duration::from_secs(second);
+    ///     let _ = queue.at(now).add(sensor);
+    ///     let work = queue.at(now).try_get().unwrap();
+    ///     let Finished::Delayed(delay) = queue.at(now).finish(work.ticket, again) else {
+    ///         panic!("it runs again");
+    ///     };
+    ///     assert!(delay >= minute && delay <= minute * 6 / 5);
+    /// }
+    /// // One wake for both.
+    /// let mut due = |sensor| queue.at(Instant::EPOCH).state(sensor).unwrap().due;
+    /// assert_eq!(due("door"), due("light"));
+    /// ```
+    #[must_use]
+    #[doc(alias("hrtimer", "timer_slack"))]
+    pub const fn with_slack(self, percent: u8) -> Self {
+        let level = self.extras() & (HAS_LEVEL | LEVEL_MAX);
+        self.plain().with_extras(level | (percent as u32) << SLACK)
+    }
+
+    /// Returns the action without priority and slack, and the priority that
+    /// [`with_priority`](Self::with_priority) gave it. A level above 31, the highest that a queue can
+    /// have, is 31. O(1).
     ///
     /// # Examples
     ///
@@ -262,13 +317,64 @@ impl Action {
     /// ```
     #[inline]
     pub const fn into_parts(self) -> (Self, Option<u8>) {
+        let extras = self.extras();
+        let level = if extras & HAS_LEVEL == 0 {
+            None
+        } else {
+            Some((extras & LEVEL_MAX) as u8)
+        };
+        (self.plain(), level)
+    }
+
+    /// Returns the percentage that [`with_slack`](Self::with_slack) gave the action, or zero. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_core::Action;
+    ///
+    /// assert_eq!(Action::Retry.with_slack(20).slack(), 20);
+    /// assert_eq!(Action::Success.with_slack(20).slack(), 0, "it has no delay");
+    /// ```
+    #[inline]
+    pub const fn slack(self) -> u8 {
+        (self.extras() >> SLACK) as u8
+    }
+
+    /// The action without priority and slack.
+    #[inline]
+    const fn plain(self) -> Self {
         match self {
-            Self::RetryAt(level) => (Self::Retry, Some(level as u8)),
-            Self::RequeueAfterAt(level, delay) => (Self::RequeueAfter(delay), Some(level as u8)),
-            Self::SnoozeAt(level, delay) => (Self::Snooze(delay), Some(level as u8)),
-            Self::SuspendAt(level, timeout) => (Self::Suspend(timeout), Some(level as u8)),
-            Self::PollAt(both, min) => (Self::Poll(min, both >> u8::BITS), Some(both as u8)),
-            other => (other, None),
+            Self::RetryAt(_) => Self::Retry,
+            Self::RequeueAfterAt(_, delay) => Self::RequeueAfter(delay),
+            Self::SnoozeAt(_, delay) => Self::Snooze(delay),
+            Self::SuspendAt(_, timeout) => Self::Suspend(timeout),
+            Self::PollAt(extras, min) => Self::Poll(min, extras >> TIMES),
+            other => other,
+        }
+    }
+
+    const fn with_extras(self, extras: u32) -> Self {
+        match self {
+            Self::Retry => Self::RetryAt(extras),
+            Self::RequeueAfter(delay) => Self::RequeueAfterAt(extras, delay),
+            Self::Snooze(delay) => Self::SnoozeAt(extras, delay),
+            Self::Suspend(timeout) => Self::SuspendAt(extras, timeout),
+            Self::Poll(min, times) => Self::PollAt(at_most(times) << TIMES | extras, min),
+            other => other,
+        }
+    }
+
+    /// Priority and slack, or zero.
+    #[inline]
+    const fn extras(self) -> u32 {
+        match self {
+            Self::RetryAt(extras)
+            | Self::RequeueAfterAt(extras, _)
+            | Self::SnoozeAt(extras, _)
+            | Self::SuspendAt(extras, _)
+            | Self::PollAt(extras, _) => extras & !(TIMES_MAX << TIMES),
+            _ => 0,
         }
     }
 
@@ -308,7 +414,7 @@ impl Action {
     pub(crate) const fn polls(self) -> Option<u32> {
         match self {
             Self::Poll(_, times) => Some(times),
-            Self::PollAt(both, _) => Some(both >> u8::BITS),
+            Self::PollAt(extras, _) => Some(extras >> TIMES),
             _ => None,
         }
     }
@@ -481,6 +587,31 @@ mod tests {
     }
 
     #[test]
+    fn priority_and_slack_keep_each_other_and_the_rest() {
+        let second = Duration::from_secs(1);
+        let poll = Action::Poll(second, TIMES_MAX);
+        for action in [
+            Action::Retry,
+            Action::RequeueAfter(second),
+            Action::Suspend(second),
+            poll,
+        ] {
+            let both = action.with_priority(2).with_slack(255);
+            assert_eq!(both, action.with_slack(255).with_priority(2));
+            assert_eq!((both.into_parts(), both.slack()), ((action, Some(2)), 255));
+            assert_eq!(
+                both.with_slack(0).with_priority(0).into_parts(),
+                (action, Some(0))
+            );
+            assert_eq!(action.with_slack(7).into_parts(), (action, None));
+            assert_eq!((both.time(), both.polls()), (action.time(), action.polls()));
+        }
+        for done in [Action::Success, Action::GiveUp, Action::Release] {
+            assert_eq!(done.with_slack(50).with_priority(1), done);
+        }
+    }
+
+    #[test]
     fn the_longest_pause_is_a_multiple_of_the_first() {
         let seconds = Duration::from_secs;
         let poll = |min, max| Action::poll(seconds(min), seconds(max));
@@ -490,7 +621,7 @@ mod tests {
         assert_eq!(poll(0, 6), Action::Poll(seconds(0), TIMES_MAX));
         let never = Action::poll(seconds(1), Duration::MAX);
         assert_eq!(never, Action::Poll(seconds(1), TIMES_MAX));
-        assert_eq!(never.with_priority(255).into_parts(), (never, Some(255)));
+        assert_eq!(never.with_priority(255).into_parts(), (never, Some(31)));
         let more = Action::Poll(seconds(1), u32::MAX);
         assert_eq!(more.with_priority(0).into_parts(), (never, Some(0)));
     }

@@ -242,6 +242,41 @@ macro_rules! queue_face {
                 .timed(true, |session| session.add_after(key, delay))
         }
 
+        /// As [`add_after`](Self::add_after), but the delay may be up to `slack` longer, so that one
+        /// wake serves several keys. O(log n).
+        ///
+        /// The deadline is set now, to the [roundest](requeue_core::Instant::within) instant of those
+        /// that are allowed: keys that are added at different times for about the same time become
+        /// ready together.
+        ///
+        /// # Errors
+        ///
+        /// As [`add`](Self::add).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Added;")]
+        /// use core::time::Duration;
+        ///
+        /// let (minute, slack) = (Duration::from_secs(60), Duration::from_secs(30));
+        /// assert_eq!(queue.add_within("sensor-1", minute, slack), Ok(Added::Delayed));
+        /// assert_eq!(queue.add_within("sensor-2", minute, slack), Ok(Added::Delayed));
+        /// let due = |sensor| queue.state(sensor).unwrap().due;
+        /// assert_eq!(due("sensor-1"), due("sensor-2"), "one wake serves both");
+        /// ```
+        #[doc(alias("hrtimer_start_range_ns", "timer_slack"))]
+        pub fn add_within(
+            &self,
+            key: $K,
+            delay: ::core::time::Duration,
+            slack: ::core::time::Duration,
+        ) -> Result<$crate::Added, $crate::Rejected<$K>> {
+            self.as_shared()
+                .timed(true, |session| session.add_within(key, delay, slack))
+        }
+
         /// Adds a key at a point in time of this queue's clock, or now if that has passed. O(log
         /// n).
         ///

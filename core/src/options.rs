@@ -58,6 +58,10 @@ pub struct AddOptions {
 
     /// What happens to a deadline that the key already has.
     pub merge: Merge,
+
+    /// By how many percent the delay may become longer, so that one wake serves several keys:
+    /// [`Action::with_slack`](crate::Action::with_slack) says which queues use it. Zero by default.
+    pub slack: u8,
 }
 
 /// What an add does to a deadline that the key already has: a field of [`AddOptions`].
@@ -147,6 +151,7 @@ impl AddOptions {
             rate_limited: false,
             priority: None,
             merge: Merge::Earliest,
+            slack: 0,
         }
     }
 

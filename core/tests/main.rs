@@ -45,6 +45,7 @@ mod running;
 mod saved;
 #[cfg(feature = "std")]
 mod seeds;
+mod slack;
 #[cfg(feature = "alloc")]
 mod snapshot;
 #[cfg(feature = "alloc")]

@@ -37,6 +37,8 @@ pub struct Uses {
     pub suspend: bool,
     /// Runs end with pauses that grow.
     pub poll: bool,
+    /// Delays that may become longer. Deadlines are not in whole units then.
+    pub slack: bool,
     /// Adds meet a deadline by other rules than the earliest.
     pub merge: bool,
     /// A key makes way for one of a higher level.
@@ -59,6 +61,7 @@ impl Uses {
         debounce: true,
         suspend: true,
         poll: true,
+        slack: true,
         merge: true,
         displace: true,
         restore: true,
@@ -243,8 +246,8 @@ const CONFIGURED: [Choice; 12] = [
     },
 ];
 
-const USED: [Choice; 9] = uses!(
-    debounce, suspend, poll, merge, displace, restore, pause, cancel, change
+const USED: [Choice; 10] = uses!(
+    debounce, suspend, poll, slack, merge, displace, restore, pause, cancel, change
 );
 
 /// A backlog is of keys that no operation has made ready yet.

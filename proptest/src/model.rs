@@ -19,6 +19,7 @@ mod pace;
 mod poll;
 mod priorities;
 mod records;
+mod slack;
 mod subject;
 mod suspend;
 mod why;
@@ -101,6 +102,8 @@ pub struct Model {
     began_by_pause: Vec<(Key, u8)>,
     /// Keys can be suspended.
     may_suspend: bool,
+    /// Delays that may become longer do.
+    may_slacken: bool,
     /// One was, or was resumed.
     has_suspended: bool,
     /// Keys of which nothing else is left, in the order in which they came to rest.
@@ -183,6 +186,7 @@ impl Model {
             timed_out: Vec::new(),
             began_by_pause: Vec::new(),
             may_suspend: true,
+            may_slacken: true,
             has_suspended: false,
             records: Vec::new(),
             is_shutting_down: false,

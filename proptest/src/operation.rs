@@ -40,6 +40,8 @@ pub enum Operation {
     Add(Key),
     /// Adds a key after a delay.
     AddAfter(Key, Duration),
+    /// The same, up to the second time later.
+    AddWithin(Key, Duration, Duration),
     /// Adds a key at a point in time.
     AddAt(Key, Instant),
     /// Counts a failure, and adds the key after the delay of the limiter.
@@ -466,6 +468,11 @@ pub(crate) const DRAWN: &[Drawn] = &[
     drawn([0, 94, 0, 1], |_| O::TakeDelayed)
         .at_once(1)
         .explored(|_| vec![O::TakeDelayed]),
+    drawn([8, 0, 0, 0], |b| {
+        O::AddWithin(b.key(), b.delay(), b.delay())
+    })
+    .at_once(2)
+    .used(|uses| uses.slack),
     drawn([8, 0, 0, 0], |b| O::AddAt(b.key(), b.instant())),
     drawn([36, 0, 0, 0], |_| O::Get(Sleeper::New))
         .at_once(4)
@@ -563,6 +570,7 @@ impl Operation {
             self,
             Self::Add(_)
                 | Self::AddAfter(..)
+                | Self::AddWithin(..)
                 | Self::AddAt(..)
                 | Self::AddRateLimited(_)
                 | Self::AddWith(..)
@@ -577,6 +585,7 @@ impl Operation {
         match self {
             Self::Add(key)
             | Self::AddAfter(key, _)
+            | Self::AddWithin(key, ..)
             | Self::AddAt(key, _)
             | Self::AddRateLimited(key)
             | Self::AddWith(key, _)
@@ -693,6 +702,8 @@ methods! {
     add(key: Key) -> Result<Added, Rejected<Key>>: O::Add(key) => Answer::Added(it) => it;
     add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>:
         O::AddAfter(key, delay) => Answer::Added(it) => it;
+    add_within(key: Key, delay: Duration, slack: Duration) -> Result<Added, Rejected<Key>>:
+        O::AddWithin(key, delay, slack) => Answer::Added(it) => it;
     add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>:
         O::AddAt(key, due) => Answer::Added(it) => it;
     add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>:

@@ -90,6 +90,46 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         self.add_at(key, self.now + delay)
     }
 
+    /// As [`add_after`](Self::add_after), but the delay may be up to `slack` longer, so that one wake
+    /// serves several keys. O(log n).
+    ///
+    /// The deadline is set now, to the [roundest](Instant::within) instant of those that are allowed:
+    /// keys that are added at different times for about the same time become ready together.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::Plain;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Instant, Queue};
+    ///
+    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+    /// let (minute, slack) = (Duration::from_secs(60), Duration::from_secs(30));
+    /// let mut now = Instant::EPOCH;
+    /// for sensor in 17..20 {
+    ///     let _ = queue.at(now).add_within(sensor, minute, slack);
+    ///     now = now + Duration::from_secs(1);
+    /// }
+    /// let due = queue.at(now).state(&17).unwrap().due.unwrap();
+    /// assert!(due >= now - Duration::from_secs(1) + minute && due <= Instant::EPOCH + minute + slack);
+    /// assert_eq!(queue.at(due).len(), 3, "one wake for all");
+    /// ```
+    #[doc(alias("hrtimer_start_range_ns", "timer_slack"))]
+    pub fn add_within(
+        &mut self,
+        key: K,
+        delay: Duration,
+        slack: Duration,
+    ) -> Result<Added, Rejected<K>> {
+        self.add_at(key, (self.now + delay).within(slack))
+    }
+
     /// Adds a key at a point in time, or now if that has passed. O(log n).
     ///
     /// Otherwise as [`add_after`](Self::add_after).
@@ -431,10 +471,19 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             None if options.rate_limited => self.retry_level(id),
             None => LOWEST,
         };
+        let backoff = limit.map(|limit| {
+            let slack = if delay == Some(limit) {
+                options.slack
+            } else {
+                0
+            };
+            now + self.slackened(limit, slack, now)
+        });
+        let delay = delay.map(|delay| self.slackened(delay, options.slack, now));
         let due = delay.map(|delay| now + delay);
         let mut added = self.merge(id, options.merge, due, now, level);
-        if let Some(limit) = limit {
-            self.note_backoff(id, now + limit);
+        if let Some(backoff) = backoff {
+            self.note_backoff(id, backoff);
             added = self.hold_back(id, added, now);
         }
         let delay = delay.unwrap_or(Duration::ZERO);

@@ -9,6 +9,7 @@
 use crate::binding::Governs;
 use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
 use crate::store::fixed::Fixed;
+use crate::time::nanos;
 
 use super::*;
 
@@ -215,6 +216,20 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             return due;
         }
         due.max(self.held_until(id))
+    }
+
+    /// A delay that may become longer by so many percent, until the roundest of the instants at which
+    /// it may end. It stays as it is in a queue that can have no policy.
+    #[inline]
+    pub(super) fn slackened(&self, delay: Duration, percent: u8, now: Instant) -> Duration {
+        let due = now + delay;
+        if !S::Policy::<P>::EXISTS || percent == 0 || due.is_never() {
+            return delay;
+        }
+        let (nanos, percent) = (nanos(delay), u64::from(percent));
+        let slack = (nanos / 100).saturating_mul(percent);
+        let slack = slack.saturating_add(nanos % 100 * percent / 100);
+        due.within(Duration::from_nanos(slack)) - now
     }
 
     /// The remaining time of a key's hold.

@@ -623,12 +623,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             if let Some(times) = action.polls() {
                 delay = pause(delay, times, self.pauses(id));
             }
-            if action.suspends() {
-                if self.plan_suspension(id, now + delay) {
-                    return Some(delay);
-                }
-                delay = Duration::ZERO;
+        }
+        delay = self.slackened(delay, action.slack(), now);
+        if S::Policy::<P>::SUSPENDS && action.suspends() {
+            if self.plan_suspension(id, now + delay) {
+                return Some(delay);
             }
+            delay = Duration::ZERO;
         }
         let level = self.levels(id).running;
         if self.closed {

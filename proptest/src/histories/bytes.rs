@@ -184,6 +184,7 @@ impl<'b> Bytes<'b> {
                 false => Merge::Earliest,
             },
             rate_limited: self.below(2) == 1,
+            slack: self.slack(),
         }
     }
 
@@ -208,9 +209,21 @@ impl<'b> Bytes<'b> {
             7..9 if self.uses.poll => Action::poll(self.delay(), self.delay()),
             _ => Action::Snooze(self.delay()),
         };
-        match self.below(8) {
+        let action = match self.below(8) {
             6.. => action.with_priority(self.below(4)),
             _ => action,
+        };
+        match self.slack() {
+            0 => action,
+            percent => action.with_slack(percent),
+        }
+    }
+
+    /// In percent. Half of all delays are exact.
+    fn slack(&mut self) -> u8 {
+        match self.uses.slack && self.below(2) == 1 {
+            true => self.one_of(&[1, 20, 50, 100, 255]),
+            false => 0,
         }
     }
 
@@ -371,6 +384,11 @@ pub fn calls() -> impl Strategy<Value = Vec<Operation>> {
 
 /// The same with time in whole units.
 pub(super) fn calls_in(unit: Duration, uses: Uses) -> BoxedStrategy<Vec<Operation>> {
+    // The clock of a runtime may know no times but whole units.
+    let uses = Uses {
+        slack: false,
+        ..uses
+    };
     let drawn = (any::<u64>(), steps(40), steps(10));
     drawn
         .prop_map(move |(chosen, busy, late)| {

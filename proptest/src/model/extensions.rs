@@ -32,6 +32,7 @@ impl Model {
 
     fn complete(&mut self, key: Key, action: Action) -> Finished {
         self.arrive_at(key);
+        let slack = action.slack();
         let (action, priority) = action.into_parts();
         if let Some(level) = priority {
             remove(&mut self.running_at, key);
@@ -51,9 +52,16 @@ impl Model {
             }
             Action::Retry => Some(self.charge(key)),
             Action::Snooze(delay) => Some(delay),
-            Action::Suspend(timeout) => self.plan_suspension(key, timeout),
+            Action::Suspend(timeout) => {
+                let timeout = self.slackened(timeout, slack);
+                self.plan_suspension(key, timeout)
+            }
             Action::Poll(first, times) => Some(self.poll(first, times, pauses)),
             _ => None,
+        };
+        let delay = match action {
+            Action::Suspend(_) => delay,
+            _ => delay.map(|delay| self.slackened(delay, slack)),
         };
         if let Some(delay) = delay {
             let due = self.now + delay;

@@ -125,6 +125,7 @@ impl Model {
             timed_out,
             began_by_pause,
             may_suspend: _,
+            may_slacken: _,
             has_suspended,
             records,
             is_shutting_down,

@@ -29,6 +29,8 @@ impl Model {
             None if options.rate_limited => self.retry_level(key),
             None => 0,
         };
+        let is_limit = limit.is_some() && delay == limit;
+        let delay = delay.map(|delay| self.slackened(delay, options.slack));
         let due = delay.map(|delay| self.now + delay);
         let mut added = match options.merge {
             Merge::Earliest => self.add_now_or_at(key, due, level),
@@ -36,7 +38,8 @@ impl Model {
             rule => self.merge(key, rule, due, level),
         };
         if let Some(limit) = limit {
-            self.note_backoff(key, self.now + limit);
+            let backoff = due.filter(|_| is_limit);
+            self.note_backoff(key, backoff.unwrap_or(self.now + limit));
             added = self.hold_back(key, added);
         }
         let delay = delay.unwrap_or_default();

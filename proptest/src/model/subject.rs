@@ -5,6 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::{Next, Wake};
 use requeue_core::{Action, Added, AddedMany, Finished, Instant, KeyState, Rejected, Stats};
 
+use super::slack::roundest;
 use super::{Model, Rules, Waiting, remove};
 use crate::Figures;
 use crate::operation::{Answer, Drain, Handed, Key, Operation, Run};
@@ -147,6 +148,10 @@ impl Subject for Model {
         match *operation {
             Operation::Add(key) => Answer::Added(self.add_key(key)),
             Operation::AddAfter(key, delay) => Answer::Added(self.add_later(key, self.now + delay)),
+            Operation::AddWithin(key, delay, slack) => {
+                let earliest = self.now + delay;
+                Answer::Added(self.add_later(key, roundest(earliest, slack)))
+            }
             Operation::AddAt(key, due) => Answer::Added(self.add_later(key, due)),
             Operation::AddRateLimited(key) => Answer::Scheduled(self.retry(key)),
             Operation::AddWith(key, options) => Answer::Scheduled(self.add_as(key, options)),

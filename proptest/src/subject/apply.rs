@@ -21,6 +21,9 @@ macro_rules! answer {
             Operation::AddAfter(key, delay) => {
                 Answer::Added($call!(true, |queue| queue.add_after(key, delay)))
             }
+            Operation::AddWithin(key, delay, slack) => {
+                Answer::Added($call!(true, |queue| queue.add_within(key, delay, slack)))
+            }
             Operation::AddAt(key, due) => {
                 Answer::Added($call!(true, |queue| queue.add_at(key, due)))
             }
