@@ -81,6 +81,34 @@ pub(crate) enum Seen<'a> {
 }
 
 /// A request that the cluster has answered.
+///
+/// # Examples
+///
+/// Writes that changed nothing, which a controller could have saved:
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Api;
+/// use kube::api::{Patch, PatchParams};
+/// use requeue_kube_testing::{Cluster, Link};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cluster = Cluster::new();
+/// let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client(&Link::named("me")));
+/// let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+/// for _ in 0..2 {
+///     maps.patch("a", &PatchParams::apply("me"), &Patch::Apply(&map)).await?;
+/// }
+///
+/// let requests = cluster.requests();
+/// let idle = requests.iter().filter(|request| request.verb.is_write() && !request.changed);
+/// let idle: Vec<String> = idle.map(ToString::to_string).collect();
+/// assert_eq!(idle, ["me patch configmaps/a (no change)"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {

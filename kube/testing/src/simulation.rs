@@ -518,6 +518,20 @@ const SHRINKS: usize = 40;
 const STACK: usize = 32 << 20;
 
 /// What a controller or a step may return: nothing, or a `Result`.
+///
+/// # Examples
+///
+/// ```
+/// use kube::Client;
+/// use requeue_kube_testing::Simulation;
+///
+/// async fn controller(client: Client) -> kube::Result<()> {
+///     println!("{}", client.apiserver_version().await?.git_version);
+///     Ok(())
+/// }
+///
+/// Simulation::new(controller).seeds(0..2).check().unwrap();
+/// ```
 pub trait Outcome {
     /// Returns the error, if it is one.
     fn error(self) -> Option<String>;
@@ -950,11 +964,20 @@ fn resource(cluster: &Cluster, amount: u64) -> Option<String> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use requeue_kube_testing::Faults;
+/// use kube::Client;
+/// use requeue_kube_testing::{Faults, Simulation};
 ///
-/// let only_lag = Faults::none().lag(Duration::from_secs(5));
-/// let no_kills = Faults::all().kills(false);
-/// # let _ = (only_lag, no_kills);
+/// # async fn controller(client: Client) -> kube::Result<()> {
+/// #     client.apiserver_version().await.map(drop)
+/// # }
+/// // Does the controller cope with watches that are late, and with nothing else?
+/// let late = Faults::none().lag(Duration::from_secs(5));
+/// Simulation::new(controller).faults(late).seeds(0..10).check()?;
+///
+/// // With everything but kills?
+/// let alive = Faults::all().kills(false);
+/// Simulation::new(controller).faults(alive).seeds(0..10).check()?;
+/// # Ok::<(), requeue_kube_testing::Failure>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
