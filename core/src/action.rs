@@ -275,10 +275,10 @@ impl Action {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::limiter::NoLimit;
-    /// use requeue_core::priority::WithPolicy;
-    /// use requeue_core::storage::Fixed;
-    /// use requeue_core::{Action, Finished, Instant, Queue};
+    /// use requeue::limiter::NoLimit;
+    /// use requeue::priority::WithPolicy;
+    /// use requeue::storage::Fixed;
+    /// use requeue::{Action, Finished, Instant, Queue};
     ///
     /// let mut queue: Queue<&str, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);
     /// let minute = Duration::from_secs(60);
@@ -331,7 +331,7 @@ impl Action {
     /// # Examples
     ///
     /// ```
-    /// use requeue_core::Action;
+    /// use requeue::Action;
     ///
     /// assert_eq!(Action::Retry.with_slack(20).slack(), 20);
     /// assert_eq!(Action::Success.with_slack(20).slack(), 0, "it has no delay");

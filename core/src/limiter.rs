@@ -1,4 +1,4 @@
-//! How long a key that failed has to wait: arithmetic over a small record per key.
+//! How long a failed key waits: arithmetic over a small record per key.
 
 mod defaults;
 mod exponential;

@@ -334,11 +334,10 @@ impl core::error::Error for WaitError {}
 
 const NO_PLACE: &str = "more calls wait for the queue than it has places for: raise `WAITERS`";
 
-/// A key that a shutdown has left, and that was taken out: it was ready or delayed, or failed in a
-/// run that ended later.
-/// [`restore`](crate::Session::restore) adds it to another queue.
+/// A key that a shutdown returned: it was ready or delayed, or failed after the shutdown.
 ///
-/// With the feature `serde` it can be saved as it is.
+/// [`restore`](crate::Session::restore) adds it to another queue. With the feature `serde` you can
+/// save it.
 ///
 /// # Examples
 ///

@@ -13,7 +13,7 @@ use crate::segments::Segments;
 #[cfg(feature = "alloc")]
 use alloc::boxed::Box;
 
-/// What keys have to wait for in addition to their delays: a pause after each run
+/// Further conditions for a run, besides delays: a pause after each run
 /// ([`cool_down`](Self::cool_down)), the end of a backoff ([`hold_failures`](Self::hold_failures)),
 /// a token for each run ([`run_rate`](Self::run_rate)).
 ///

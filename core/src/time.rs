@@ -121,7 +121,7 @@ impl Instant {
     ///
     /// ```
     /// use core::time::Duration;
-    /// use requeue_core::Instant;
+    /// use requeue::Instant;
     ///
     /// let millis = |count| Instant::EPOCH + Duration::from_millis(count);
     /// let slack = Duration::from_millis(200);

@@ -97,8 +97,8 @@ impl<'w, K, E: fmt::Debug> Workers<'w, K, E> {
 }
 
 impl<'w, K, E> Workers<'w, K, E> {
-    /// Sets the hook for runs of threads that are overdue: a [`timeout`](Self::timeout) has passed,
-    /// and the run goes on. It receives the key and the timeout. Without this hook an overdue run
+    /// Sets the hook for overdue runs of threads: the [`timeout`](Self::timeout) has passed, and the
+    /// run continues. It receives the key and the timeout. Without this hook an overdue run
     /// is logged as a warning, if the feature `tracing` is on. Tasks are stopped instead. O(1).
     ///
     /// The hook runs on the thread that called `run`, at the deadline, once per run. While it runs,
@@ -120,13 +120,12 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Sets for how long after shutdown ready keys are still worked on. There is no limit by
-    /// default. O(1).
+    /// Sets how long workers take ready keys after shutdown. There is no limit by default. O(1).
     ///
     /// The keys that are left then are returned as leftovers, in their order, also those that wait
     /// for a token of a [rate of runs](crate::Policy::run_rate) or for a run of their group to end.
     /// They are not taken: they use no token, and start no
-    /// [cool-down](crate::Policy::cool_down). A run that has begun is always waited for.
+    /// [cool-down](crate::Policy::cool_down). The drain always waits for a run that has begun.
     ///
     /// # Examples
     ///
@@ -143,19 +142,18 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Sets for how long a run may go on. There is no limit by default. O(1).
+    /// Sets how long a run may take. There is no limit by default. O(1).
     ///
-    /// The reconciler learns its [`deadline`](crate::RunContext::deadline). What happens when it
-    /// has passed depends on the runtime:
+    /// The reconciler receives its [`deadline`](crate::RunContext::deadline). The runtime decides what
+    /// happens after it:
     ///
     /// - A task is stopped at its next `await`: its future is dropped, and the run has failed with
-    ///   [`Failure::TimedOut`]. A result that is there when the task is polled counts, however
-    ///   late it is.
+    ///   [`Failure::TimedOut`]. If the task has a result when it is polled, the result
+    ///   counts, even a late one.
     /// - A thread cannot be stopped. The run is [reported](Self::on_overdue) as overdue, once, and
-    ///   goes on. Its result counts.
+    ///   continues. Its result counts.
     ///
-    /// [`Duration::ZERO`] lets a task run until it waits for the first time; [`Duration::MAX`] sets
-    /// no limit.
+    /// [`Duration::ZERO`] lets a task run until it first waits. [`Duration::MAX`] sets no limit.
     ///
     /// # Examples
     ///
@@ -189,7 +187,7 @@ impl<'w, K, E> Workers<'w, K, E> {
 
     /// Sets the hook for every failure. It receives the key, why its run failed, and which attempt
     /// that was, counted from 1. Without this hook failures are logged as warnings, if the feature
-    /// `tracing` is on; `trace_keys`, which is there with that feature, adds the key.
+    /// `tracing` is on. `trace_keys`, of the same feature, adds the key.
     ///
     /// The hook runs on the worker while the key is active, before
     /// [`on_give_up`](Self::on_give_up). A panic in the hook is caught and ignored.

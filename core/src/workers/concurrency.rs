@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{RunEvent, Workers};
 
-/// How many workers a `run` has: it can change while they work, down to zero. Clones change the
-/// same runs.
+/// The number of workers of a `run`, which can change while they work, down to zero. Clones change
+/// the same runs.
 ///
 /// With zero workers no key of that `run` is worked on, as in a
 /// [paused](crate::Session::pause) queue. Shutdown counts zero as one, because a drain has to end.

@@ -12,13 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::outcome::{Added, Rejected};
 use crate::producer::Producer;
 
-/// The keys that were given up, each once, with what is known of its end: a list that can be looked
-/// at, retried and dropped, as job servers have one. Clones share the list.
+/// A list of the keys that were given up, and of the reasons. You can look at them, retry them and
+/// drop them, as in a job server. Clones share the list.
 ///
 /// It is filled in [`on_give_up`](super::Workers::on_give_up), and holds a fixed number of keys. If
-/// it is full the oldest makes room, and is handed to a hook: no key is lost silently.
+/// it is full, the oldest key is evicted and passed to a hook, so no key is lost silently.
 ///
-/// No queue is involved: a key that is in the list can be added and run as any other.
+/// The list knows no queue. A key in the list can be added and run like any other.
 ///
 /// # Examples
 ///
@@ -52,7 +52,7 @@ struct Shared<K, W> {
 type OnOverflow<K, W> = dyn Fn(K, W) + Send + Sync;
 
 impl<K: Eq, W> DeadKeys<K, W> {
-    /// Creates an empty list for `capacity` keys. `on_overflow` receives a key that makes room: the
+    /// Creates an empty list for `capacity` keys. `on_overflow` receives a key that is evicted: the
     /// oldest, or a new one if the capacity is zero. It runs on the thread that adds one, and may
     /// use the list. O(1): memory is taken as keys come.
     pub fn new(capacity: usize, on_overflow: impl Fn(K, W) + Send + Sync + 'static) -> Self {
