@@ -82,9 +82,8 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
 
     fn next_unrun(&mut self, action: Action) -> bool {
         let guard = self.queue.try_get();
-        guard
-            .map(|guard| drop(self.queue.next(guard, action)))
-            .is_some()
+        let next = guard.map(|guard| drop(self.queue.next(guard, action)));
+        next.is_some()
     }
 
     fn figures(&self) -> Option<Figures> {

@@ -136,9 +136,8 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
 
     fn next_unrun(&mut self, action: Action) -> bool {
         let guard = self.queue.try_get();
-        guard
-            .map(|guard| drop(self.queue.next(guard, action)))
-            .is_some()
+        let next = guard.map(|guard| drop(self.queue.next(guard, action)));
+        next.is_some()
     }
 
     fn figures(&self) -> Option<Figures> {
