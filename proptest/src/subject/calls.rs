@@ -123,6 +123,7 @@ impl From<Option<KeyState>> for Returned {
 
 /// Makes a call on a queue that has the methods of ours, and waits for it in its way. `$timeout` is
 /// how a drain waits for no longer than `$limit`.
+#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 macro_rules! returned {
     ($queue:ident, $call:expr, [$($wait:tt)*], |$limit:ident| $timeout:expr) => {
         match $call {
@@ -150,23 +151,28 @@ macro_rules! returned {
     };
 }
 
+#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) use returned;
 
 /// What a call returns that may find no place to wait, or always finds one.
+#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) fn waited<T>(got: impl Waited<T>, returned: fn(T) -> Returned) -> Returned {
     got.waited().map_or(Returned::Refused, returned)
 }
 
+#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) trait Waited<T> {
     fn waited(self) -> Option<T>;
 }
 
+#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 impl<T> Waited<T> for T {
     fn waited(self) -> Option<T> {
         Some(self)
     }
 }
 
+#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 impl<T> Waited<T> for Result<T, WaitError> {
     fn waited(self) -> Option<T> {
         self.ok()
