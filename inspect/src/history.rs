@@ -127,16 +127,18 @@ impl<K: Clone + Eq + Hash> History<K> {
         at: Instant,
     ) {
         let mut state = self.lock();
-        let run = state.running.remove(key);
+        // With the key that the run was noted with, which is not cloned again.
+        let run = state.running.remove_entry(key);
         state.runs += 1;
         state.run_times.note(took);
         let has_failed = error.is_some();
         state.failures += u64::from(has_failed);
+        let attempt = run.as_ref().map_or(1, |(_, run)| run.attempt);
         let end = End {
-            key: key.clone(),
+            key: run.map_or_else(|| key.clone(), |(key, _)| key),
             outcome,
             error,
-            attempt: run.map_or(1, |run| run.attempt),
+            attempt,
             took,
             at,
         };

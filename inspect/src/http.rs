@@ -757,10 +757,9 @@ impl Fields {
             "limit_group" => {
                 let rate = match (number(&self.per_second)?, number(&self.burst)?) {
                     (None, None) => None,
-                    (per_second, burst) => Some(Rate {
-                        per_second: per_second.unwrap_or(1.0),
-                        burst: burst.unwrap_or(1),
-                    }),
+                    (per_second, burst) => {
+                        Some(Rate::new(per_second.unwrap_or(1.0), burst.unwrap_or(1)))
+                    }
                 };
                 let limits = Limits {
                     max_active: number(&self.max_active)?,

@@ -144,8 +144,8 @@ type Named<Q> = <<Q as AsShared>::Host as Host>::Priorities;
 /// Makes a queue inspectable: its name, and what it has beside its keys. Clones are handles to the
 /// same.
 ///
-/// Costs nothing unless somebody looks, except for [`watch`](Self::watch): that takes a lock, reads the
-/// clock and clones the key when a run begins and when it ends.
+/// Costs nothing unless somebody looks, except for [`watch`](Self::watch): that takes a lock and reads
+/// the clock when a run begins and when it ends, and clones the key once: about a microsecond a run.
 ///
 /// # Examples
 ///
@@ -784,7 +784,7 @@ fn group_view(name: String, state: &GroupState) -> GroupView {
             weight: Some(state.weight),
             rate: state
                 .rate
-                .map(|(per_second, burst)| Rate { per_second, burst }),
+                .map(|(per_second, burst)| Rate::new(per_second, burst)),
         },
     }
 }

@@ -366,6 +366,25 @@ json! {
     }
 }
 
+impl Rate {
+    /// Creates a rate. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue_inspect::{Command, Limits, Rate};
+    ///
+    /// let mut limits = Limits::default();
+    /// limits.max_active = Some(2);
+    /// limits.rate = Some(Rate::new(10.0, 5));
+    /// let slower = Command::LimitGroup { group: "acme".to_owned(), limits };
+    /// # let _ = slower;
+    /// ```
+    pub const fn new(per_second: f64, burst: u32) -> Self {
+        Self { per_second, burst }
+    }
+}
+
 /// The ends of the buckets in microseconds: two in each power of ten.
 const ENDS: [u64; 15] = [
     100,
