@@ -136,8 +136,8 @@ fn described(document: &Value, schema: &Value, answer: &Value, at: &str) {
         return described(document, schema, answer, at);
     }
     // What may be absent.
-    let present = schema["oneOf"].as_array().into_iter().flatten();
-    if let Some(present) = present.filter(|one| one["type"] != "null").last() {
+    let mut present = schema["oneOf"].as_array().into_iter().flatten();
+    if let Some(present) = present.rfind(|one| one["type"] != "null") {
         if !answer.is_null() {
             described(document, present, answer, at);
         }
