@@ -150,6 +150,7 @@ impl<S: Subject> Player<S> {
             rate_limited: add.rate_limited,
             priority: Some(level(&self.priorities, add.priority.unwrap_or(0))),
             merge: Merge::Once,
+            ..AddOptions::new()
         };
         let mut delays = Vec::new();
         for &key in &add.ks {
