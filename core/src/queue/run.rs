@@ -619,10 +619,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             None if action.is_retry() => self.charge_slot(id, now),
             None => return None,
         };
-        if S::Policy::<P>::SUSPENDS {
-            if let Some(times) = action.polls() {
-                delay = pause(delay, times, self.pauses(id));
-            }
+        if S::Policy::<P>::SUSPENDS
+            && let Some(times) = action.polls()
+        {
+            delay = pause(delay, times, self.pauses(id));
         }
         delay = self.slackened(delay, action.slack(), now);
         if S::Policy::<P>::SUSPENDS && action.suspends() {
