@@ -438,7 +438,12 @@ impl Model {
             // delays it then, and nothing else runs, the next one comes.
             let comes_again = own.is_some_and(|own| self.has_due(own.key));
             let nothing_runs = self.queue.is_empty() && self.processing.is_empty();
-            let goes_on = comes_again || (self.has_suspended && keys == 1 && nothing_runs);
+            // After shutdown a key that a hold delays then takes no other's turn.
+            let is_put_off = self.is_shutting_down
+                && !self.dirty.contains(&next.key)
+                && self.waiting.iter().any(|entry| entry.key == next.key);
+            let goes_on = nothing_runs || is_put_off;
+            let goes_on = comes_again || (self.has_suspended && keys == 1 && goes_on);
             keys -= usize::from(!goes_on);
             released = true;
         }

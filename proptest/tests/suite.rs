@@ -71,6 +71,31 @@ fn groups_whose_time_has_come_are_served_before_what_is_expedited() {
     assert_right_with_groups(&steps);
 }
 
+/// Found by the suite: two keys whose suspensions have ended are held, and a third is taken out.
+#[test]
+fn a_ready_key_is_taken_out_before_keys_that_are_held() {
+    let mut setup = Configuration::exponential();
+    setup.policy.cool_down_ns = 3;
+    setup.due_keys_max = 1;
+    let ns = Duration::from_nanos;
+    let steps = [
+        Operation::Add(6),
+        Operation::TryGet,
+        Operation::Add(2),
+        Operation::AddAfter(1, ns(1)),
+        Operation::TryGet,
+        Operation::CompleteMany(vec![Run::Pick(0); 2], Action::Suspend(ns(1))),
+        Operation::Advance(ns(5)),
+        Operation::ShutDown,
+        Operation::TakeReady,
+        Operation::TakeReady,
+    ];
+    let checked = check::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps, Looks::Never);
+    assert_eq!(checked, Ok(()));
+    let checked = check::<Direct<Plain, Growable>>(&setup, &steps, Looks::Never);
+    assert_eq!(checked, Ok(()));
+}
+
 /// Two keys whose suspensions have ended are held, and take the turns of the shutdown and of the end
 /// of the last run. The key of that run is held, too, or suspended: the drain waits for the key that
 /// is due behind them.

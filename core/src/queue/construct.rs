@@ -153,7 +153,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// An operation that works on several keys, such as `take_ready` or `retain`, may make this
     /// many ready for each of them. While no key is ready or active, an operation also skips each
-    /// key whose [suspension](crate::Session::suspend) has ended but which a hold delays.
+    /// key whose [suspension](crate::Session::suspend) has ended but which a hold delays. After
+    /// shutdown it always does.
     ///
     /// # Examples
     ///

@@ -55,22 +55,28 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 break;
             }
             let preferred = if keys == 1 { own } else { SlotId::NONE };
-            match self.delays.take_due(preferred, now) {
-                Some((id, due)) => self.come_due(id, due),
+            let id = match self.delays.take_due(preferred, now) {
+                Some((id, due)) => {
+                    self.come_due(id, due);
+                    id
+                }
                 None => return S::Lists::<P>::BLOCKS && groups == 0,
-            }
-            if !(S::Policy::<P>::SUSPENDS && keys == 1 && self.must_go_on(own, now)) {
+            };
+            if !(S::Policy::<P>::SUSPENDS && keys == 1 && self.must_go_on(id, own, now)) {
                 keys -= 1;
             }
         }
         true
     }
 
-    /// Whether more deadlines have to end because of suspensions that have ended. A suspended key
-    /// may have its own passed deadline as well. And if holds delay such keys, so that none is
-    /// ready, a drain must not end before the backlog (Q6).
-    fn must_go_on(&self, own: SlotId, now: Instant) -> bool {
-        self.delays.has_passed(own, now) || (self.has_no_work() && self.delays.is_due(now))
+    /// Whether more deadlines have to end because of suspensions that have ended, after that of
+    /// `id`. A suspended key may have its own passed deadline as well. And if holds delay such keys,
+    /// so that none is ready, or that nothing takes the place of what a shut down queue hands out, a
+    /// drain must not end before the backlog (Q6).
+    fn must_go_on(&self, id: SlotId, own: SlotId, now: Instant) -> bool {
+        let is_put_off = self.closed && self.delays.has(id) && !self.is_queued(id);
+        let goes_on = self.has_no_work() || is_put_off;
+        self.delays.has_passed(own, now) || (goes_on && self.delays.is_due(now))
     }
 
     /// Whether the next deadline is a group's, if so many more keys may become ready. Shutdown does
