@@ -1,47 +1,44 @@
-//! Twenty sensors are read every 0.1 s to every minute, and a reading may come a little later: how
-//! often the board wakes up in an hour.
+//! Reads twenty sensors of a board, with pauses from 0.1 s to a minute. Prints how often the board
+//! wakes up in an hour if a pause may be a little longer.
 //!
 //! ```text
-//! exact:
+//! 0 %: 125717 wakes
+//! 10 %: 54569 wakes
+//! 20 %: 51856 wakes
+//! 50 %: 35764 wakes
 //! ```
 
 use std::time::Duration;
 
-use requeue::binding::{Getter, Next};
-use requeue::limiter::NoLimit;
+use requeue::bare::{Action, ManualClock, Queue, WorkQueue};
+use requeue::limiter::default_item_based;
 use requeue::priority::WithPolicy;
-use requeue::storage::Fixed;
-use requeue::{Action, Instant, Queue};
 
-fn period(sensor: u8) -> Duration {
+fn pause(sensor: u8) -> Duration {
     Duration::from_secs_f64(0.1 * 600_f64.powf(f64::from(sensor) / 19.0))
 }
 
-/// On a clock that a loop moves as a board's alarm would.
-fn wakes(slack: u8) -> u32 {
-    let mut queue: Queue<u8, WithPolicy, NoLimit, Fixed<20>> = Queue::new(NoLimit);
-    let (mut now, mut wakes, mut getter) = (Instant::EPOCH, 0, Getter::new());
-    let _ = queue.at(now).add_many(0..20, |_| {});
-    while now < Instant::EPOCH + Duration::from_secs(3600) {
-        match queue.at(now).poll_get(&mut getter) {
-            Next::Work(sensor) => {
-                let again = Action::RequeueAfter(period(sensor.key)).with_slack(slack);
-                queue.at(now).finish(sensor.ticket, again);
-            }
-            Next::Wait { until } => (now, wakes) = (until.unwrap_or(Instant::NEVER), wakes + 1),
-            Next::Closed => break,
+fn wakes(percent: u8) -> u32 {
+    let board = ManualClock::new();
+    // A queue of a fixed size uses slack if its type has `WithPolicy`.
+    let queue: WorkQueue<_, u8, 20, WithPolicy> =
+        WorkQueue::from_queue(Queue::new(default_item_based()), &board);
+    let _ = queue.add_many(0..20, |_| {});
+    let (mut wakes, mut last) = (0, Duration::ZERO);
+    let _ = queue.run(|sensor| {
+        let now = board.elapsed();
+        wakes += u32::from(now > last);
+        last = now;
+        if now > Duration::from_secs(3600) {
+            queue.shut_down();
         }
-    }
+        Action::RequeueAfter(pause(*sensor)).with_slack(percent)
+    });
     wakes
 }
 
 fn main() {
-    for (slack, name) in [
-        (0, "exact"),
-        (10, "10 % later"),
-        (20, "20 % later"),
-        (50, "50 % later"),
-    ] {
-        println!("{name}: {} wakes", wakes(slack));
+    for percent in [0, 10, 20, 50] {
+        println!("{percent} %: {} wakes", wakes(percent));
     }
 }
