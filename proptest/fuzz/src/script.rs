@@ -106,6 +106,7 @@ pub(crate) fn options(bytes: &mut Unstructured) -> Result<AddOptions> {
         rate_limited: bytes.arbitrary()?,
         priority: if priority { Some(level(bytes)?) } else { None },
         merge: *bytes.choose(&MERGES)?,
+        ..AddOptions::new()
     })
 }
 
