@@ -220,7 +220,7 @@ pub fn expedite_all<H: Host>(queue: &Shared<H>) {
     }
 }
 
-/// Takes out every key that is ready or delayed, after shutdown.
+/// Takes out every key that is ready, delayed or suspended, after shutdown.
 pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item = Leftover<H::Key>> {
     let ready = iter::from_fn(|| queue.take_ready());
     let delayed = iter::from_fn(|| queue.take_delayed());

@@ -614,7 +614,8 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.is_empty())
         }
 
-        /// Returns whether a key is ready, active or delayed. Failures alone do not count. O(1).
+        /// Returns whether a key is ready, active, delayed or suspended. Failures alone do not
+        /// count. O(1).
         ///
         /// # Examples
         ///
@@ -713,8 +714,8 @@ macro_rules! queue_face {
             self.as_shared().timed(true, |session| session.why(key))
         }
 
-        /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
-        /// O(log n).
+        /// Returns whether no key is ready or active. Delayed keys do not count until they are due,
+        /// and suspended keys do not count. O(log n).
         ///
         /// # Examples
         ///
@@ -730,8 +731,8 @@ macro_rules! queue_face {
             self.as_shared().with(|session| session.is_idle())
         }
 
-        /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it
-        /// is added. O(1).
+        /// Returns whether no key is ready, active, delayed or suspended, so that no key runs again
+        /// unless you add it. O(1).
         ///
         /// # Examples
         ///
@@ -815,10 +816,10 @@ macro_rules! queue_face {
         }
     };
     (control: $krate:literal, $example:expr, $groups:expr, $K:ty, $P:ty, $S:ty) => {
-        /// Cancels the work of a key: it is no longer ready, dirty or delayed. O(log n).
+        /// Cancels the work of a key: it is no longer ready, dirty, delayed or suspended. O(log n).
         ///
-        /// Returns the state that the key had, or `None` if it was neither ready, active nor delayed.
-        /// Then nothing changes. A run that has begun continues. It can call
+        /// Returns the state that the key had. Returns `None` and changes nothing if the queue does
+        /// not [have](Self::contains) the key. A run that has begun continues. It can call
         /// [`Guard::is_cancelled`](requeue_core::Guard::is_cancelled) or [`state`](Self::state).
         /// The failures of the key stay on record, until [`forget`](Self::forget). The other keys
         /// keep their order.
@@ -898,7 +899,8 @@ macro_rules! queue_face {
         /// timeout of zero has ended before the next operation.
         ///
         /// Suspended keys take up room, and count neither as ready nor as delayed, nor among the
-        /// active keys of their groups. On boards the queue's type needs
+        /// active keys of their groups. The queue is not [settled](Self::is_settled) while a key is
+        /// suspended. On boards the queue's type needs
         /// [`WithSuspension`](requeue_core::priority::WithSuspension).
         ///
         /// # Examples
@@ -972,9 +974,9 @@ macro_rules! queue_face {
         /// [Cancels](Self::cancel) the keys that `keep` returns `false` for. Returns how many.
         /// O(slots), and O(log n) for each key that is cancelled, a few of them under each lock.
         ///
-        /// Calls `keep` for each key that is ready, active or delayed, in no order, and perhaps for
-        /// keys that are added meanwhile. The other keys keep their order. `keep` runs while the queue is
-        /// locked, and must not call it.
+        /// Calls `keep` for each key that the queue [has](Self::contains), in no order, and perhaps
+        /// for keys that are added meanwhile. The other keys keep their order. `keep` runs while
+        /// the queue is locked, and must not call it.
         ///
         /// # Examples
         ///
@@ -1307,7 +1309,8 @@ macro_rules! queue_face {
         /// getters wait for such keys: [`Session::begin_drain`](requeue_core::Session::begin_drain)
         /// has the rule.
         ///
-        /// Delayed keys stay until you take the [leftovers](Self::leftovers), or drop the queue.
+        /// Delayed and suspended keys stay until you take the [leftovers](Self::leftovers), or drop
+        /// the queue.
         ///
         /// # Examples
         ///
@@ -1347,9 +1350,9 @@ macro_rules! queue_face {
             self.as_shared().look(|queue| queue.closed_at())
         }
 
-        /// Removes and returns every key that is ready or delayed, after shutdown: ready keys first,
-        /// then delayed keys in the order of their deadlines. Active keys stay. Empty before shutdown.
-        /// O(log n) per key, each under a lock of its own.
+        /// Removes and returns every key that is ready, delayed or suspended, after shutdown: ready
+        /// keys first, then the others in the order in which their time ends. Active keys stay.
+        /// Empty before shutdown. O(log n) per key, each under a lock of its own.
         ///
         /// # Examples
         ///
@@ -1669,8 +1672,8 @@ macro_rules! queue_face {
     };
     (looking_async: $krate:literal, $begin:expr, $end:expr, $K:ty, $waited:ident) => {
         /// Waits until no key is ready or active. Does not wait for delayed keys until they are
-        /// due. Also works after shutdown. Costs one look, O(log n), each time the queue may be
-        /// idle.
+        /// due, nor for suspended keys. Also works after shutdown. Costs one look, O(log n), each
+        /// time the queue may be idle.
         ///
         /// Waits for ever while the queue is [paused](Self::pause). The same holds if a key is
         /// ready and there are no workers, and if a worker calls it while it has a guard. Your
@@ -1697,10 +1700,11 @@ macro_rules! queue_face {
             $crate::binding::waited(self.as_shared(), idle.await, ())
         }
 
-        /// Waits until no key is ready, active or delayed, so that nothing runs again unless it is
-        /// added. O(1) for each look. Otherwise as [`wait_idle`](Self::wait_idle).
+        /// Waits until no key is ready, active, delayed or suspended, so that no key runs again
+        /// unless you add it. O(1) for each look. Otherwise as [`wait_idle`](Self::wait_idle).
         ///
-        /// After shutdown delayed keys stay until you take the [leftovers](Self::leftovers).
+        /// After shutdown delayed and suspended keys stay until you take the
+        /// [leftovers](Self::leftovers).
         ///
         #[doc = $crate::waited_errors!($waited)]
         ///
@@ -1829,7 +1833,7 @@ macro_rules! queue_face {
         ///
         /// Waits for ever without workers, for a guard that was leaked, and if a worker calls it
         /// while it has a guard. Your runtime's timeout around the call limits the wait. Does not
-        /// wait for delayed keys: [`leftovers`](Self::leftovers) returns them.
+        /// wait for delayed or suspended keys: [`leftovers`](Self::leftovers) returns them.
         ///
         /// # Errors
         ///

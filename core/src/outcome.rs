@@ -334,7 +334,8 @@ impl core::error::Error for WaitError {}
 
 const NO_PLACE: &str = "more calls wait for the queue than it has places for: raise `WAITERS`";
 
-/// A key that a shutdown returned: it was ready or delayed, or failed after the shutdown.
+/// A key that a shutdown returned: it was ready, delayed or suspended, or its last run failed or
+/// asked for another run.
 ///
 /// [`restore`](crate::Session::restore) adds it to another queue. With the feature `serde` you can
 /// save it.
@@ -364,8 +365,8 @@ const NO_PLACE: &str = "more calls wait for the queue than it has places for: ra
 pub struct Leftover<K> {
     /// The key.
     pub key: K,
-    /// How much of its delay is left: zero for a key that was ready or due, [`Duration::MAX`] for a
-    /// key that was to wait for ever.
+    /// How much of its delay is left, or of the timeout of its suspension: zero for a key that was
+    /// ready or due, [`Duration::MAX`] for a key that was to wait for ever.
     pub left: Duration,
     /// How many failures of the key are on record.
     pub failures: u32,
@@ -679,7 +680,8 @@ impl fmt::Display for Why {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Stats {
-    /// All keys that take up room: ready, active, delayed, or kept for their failures.
+    /// All keys that take up room: ready, active, delayed, suspended, or kept only as
+    /// [records](Self::failure_records).
     pub total: usize,
     /// Ready keys. They wait for a worker, for the end of a pause, for their group, or for a token.
     pub ready: usize,
@@ -690,9 +692,9 @@ pub struct Stats {
     /// Keys that wait for a deadline, including those that are also ready or active. Without
     /// suspended keys.
     pub delayed: usize,
-    /// Keys that are [suspended](crate::Session::suspend).
+    /// Keys that are [suspended](crate::Session::suspend), whether they were added or not.
     pub suspended: usize,
-    /// Keys that are kept only for their failures, or because they are [held](crate::Policy).
+    /// Keys without work, which are kept only for their failures or for a [hold](crate::Policy).
     pub failure_records: usize,
     /// How many keys fit. `None` if the queue grows without a [limit](crate::Builder::max_keys).
     pub max_keys: Option<usize>,

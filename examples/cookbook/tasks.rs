@@ -26,7 +26,7 @@ async fn main() {
     });
     let service = tokio::spawn(service);
 
-    // Waits until no key is ready, active or delayed.
+    // Waits until no key is ready, active, delayed or suspended.
     queue.wait_settled().await;
     queue.shut_down();
     let _leftovers = service.await;

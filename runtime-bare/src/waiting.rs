@@ -285,8 +285,8 @@ methods! {
 methods! {
     ["Shutting down, and waiting until the queue is drained."]
 
-    /// Shuts the queue down and waits until no key is ready, dirty or active. Delayed keys are not
-    /// waited for: [`leftovers`](Self::leftovers) returns them.
+    /// Shuts the queue down and waits until no key is ready, dirty or active. Does not wait
+    /// for delayed or suspended keys: [`leftovers`](Self::leftovers) returns them.
     ///
     /// Something else has to work on the keys: another core, or interrupts that hold guards. On one
     /// core, shut the queue down and let [`run`](Self::run) end instead.

@@ -28,8 +28,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.shared.clock()
     }
 
-    /// Waits until no key is ready or active. Does not wait for delayed keys until they are due. Also
-    /// works after shutdown. Costs one look, O(log n), each time the queue may be idle.
+    /// Waits until no key is ready or active. Does not wait for delayed keys until they are due,
+    /// and not for suspended keys. Also works after shutdown. Costs one look, O(log n), each time
+    /// the queue may be idle.
     ///
     /// Waits for ever while the queue is [paused](Self::pause). The same holds if a key is ready and
     /// there are no workers, and if a worker calls it while it has a guard.
@@ -80,10 +81,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.watch(Some(timeout), |session| session.poll_idle())
     }
 
-    /// Waits until no key is ready, active or delayed, so that no key runs again unless you add it.
-    /// Otherwise as [`wait_idle`](Self::wait_idle).
+    /// Waits until no key is ready, active, delayed or suspended, so that no key runs again unless
+    /// you add it. Otherwise as [`wait_idle`](Self::wait_idle).
     ///
-    /// After shutdown delayed keys stay until you take the [leftovers](Self::leftovers).
+    /// After shutdown delayed and suspended keys stay until you take the
+    /// [leftovers](Self::leftovers).
     ///
     /// # Examples
     ///
@@ -248,7 +250,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     ///
     /// Waits for ever without workers, for a leaked guard, and if a worker calls it while it has a
     /// guard, as in [`on_give_up`](crate::Workers::on_give_up). Use
-    /// [`drain_timeout`](Self::drain_timeout) there. Does not wait for delayed keys:
+    /// [`drain_timeout`](Self::drain_timeout) there. Does not wait for delayed or suspended keys:
     /// [`leftovers`](Self::leftovers) returns them.
     ///
     /// # Errors

@@ -118,8 +118,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// Returns the status of a drain. O(1). [`Drained`] has an example.
     ///
-    /// A drain does not wait for delayed keys: [`take_delayed`](crate::Session::take_delayed)
-    /// returns them.
+    /// A drain does not wait for delayed or suspended keys:
+    /// [`take_delayed`](crate::Session::take_delayed) returns them.
     pub fn drain_status(&self, drain: &Drain) -> Drained {
         if self.is_drained() {
             Drained::Complete
@@ -171,9 +171,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Takes out the delayed key with the earliest deadline, after shutdown. `None` before, and if
-    /// no key is delayed. O(log n), and O(log n) for each due key that is not ready yet:
-    /// [`advance`](Self::advance) makes a bounded number of them ready.
+    /// Takes out the delayed or suspended key whose time ends first, after shutdown. `None` before,
+    /// and if no key is delayed or suspended. O(log n), and O(log n) for each due key that is not
+    /// ready yet: [`advance`](Self::advance) makes a bounded number of them ready.
     ///
     /// A key that is also ready or active stays so. If a call waits for a queue that is
     /// [settled](crate::Queue::is_settled), [`close`](Self::close) names it.

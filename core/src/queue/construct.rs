@@ -409,7 +409,7 @@ mod growable {
         /// Sets how many keys may be kept only for their failures, and discards the oldest records
         /// beyond that. There is no limit by default, as in client-go. O(1) per discarded record.
         ///
-        /// Keys that are ready, active or delayed do not count.
+        /// Keys that are ready, active, delayed or suspended do not count.
         ///
         /// # Examples
         ///
@@ -455,7 +455,7 @@ mod growable {
         /// a key that is kept only for its failures, or is [refused](crate::Rejected::Full). Takes no
         /// memory in advance.
         ///
-        /// A queue that has more keys than that keeps all that are ready, active or delayed, and
+        /// A queue that has more keys than that keeps all that have work, and
         /// discards failure records, the oldest first. It refuses new keys, and displaces none for
         /// them, until fewer keys are left than fit. With a limit of zero it takes no new key. If
         /// the limit is raised, a call that [waits for room](crate::binding::Shared) is woken.

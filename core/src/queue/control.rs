@@ -10,10 +10,10 @@ use super::*;
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Cancels the work of a key: it is no longer ready, dirty or delayed. O(log n).
+    /// Cancels the work of a key: it is no longer ready, dirty, delayed or suspended. O(log n).
     ///
-    /// Returns the state that the key had, or `None` if it was neither ready, active nor delayed.
-    /// Then nothing changes. A run that has begun continues, and
+    /// Returns the state that the key had. Returns `None` and changes nothing if the queue does not
+    /// [have](crate::Queue::contains) the key. A run that has begun continues, and
     /// [can ask](crate::Queue::is_cancelled). The failures of the key stay on record, until
     /// [`forget`](Self::forget). The other keys keep their order.
     ///

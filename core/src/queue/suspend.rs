@@ -46,7 +46,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// alone. A timeout of zero has ended before the next operation.
     ///
     /// Suspended keys take up room, and count neither as ready nor as delayed, nor among the active
-    /// keys of their groups. A [`Fixed`](crate::storage::Fixed) queue needs
+    /// keys of their groups. The queue is not [settled](crate::Queue::is_settled) while a key is
+    /// suspended. A [`Fixed`](crate::storage::Fixed) queue needs
     /// [`WithSuspension`](crate::priority::WithSuspension).
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false.

@@ -76,10 +76,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots and cancels at most
     /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
     ///
-    /// Asks about each key that is ready, active or delayed, in no order; the order of those that
-    /// stay does not change. A key that is added between two calls may or may not be asked about.
-    /// The order in which failure records are discarded when room is short is not specified for
-    /// keys that were cancelled together. `keep` must not touch the queue.
+    /// Asks about each key that is ready, active, delayed or suspended, in no order. The order of
+    /// those that stay does not change. A key that is added between two calls may or may not be
+    /// asked about. The order in which failure records are discarded when room is short is not
+    /// specified for keys that were cancelled together. `keep` must not touch the queue.
     ///
     /// # Examples
     ///

@@ -148,7 +148,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         })
     }
 
-    /// Returns whether a key is ready, active or delayed. Failures alone do not count. O(1).
+    /// Returns whether a key is ready, active, delayed or suspended. Failures alone do not count.
+    /// O(1).
     ///
     /// # Examples
     ///

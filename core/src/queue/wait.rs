@@ -108,8 +108,8 @@ enum Awaits {
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Returns whether no key is ready or active. Delayed keys do not count until they are due.
-    /// O(log n).
+    /// Returns whether no key is ready or active. Delayed keys do not count until they are due, and
+    /// suspended keys do not count. O(log n).
     ///
     /// # Examples
     ///
@@ -274,8 +274,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 }
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// Returns whether no key is ready, active or delayed, so that nothing runs again unless it is
-    /// added. O(1).
+    /// Returns whether no key is ready, active, delayed or suspended, so that no key runs again
+    /// unless you add it. O(1).
     ///
     /// # Examples
     ///

@@ -18,7 +18,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// |---|---|---|
     /// | [`Running`](Why::Running) | the key is active | its run ends |
     /// | [`Closed`](Why::Closed) | the queue is shut down, and the key is not ready | nothing |
-    /// | [`Idle`](Why::Idle) | the key is neither ready, active nor delayed | an add |
+    /// | [`Idle`](Why::Idle) | the key is neither ready, active, delayed nor suspended | an add |
     /// | [`Suspended`](Why::Suspended) | the key is suspended | its time, `resume` |
     /// | [`Held`](Why::Held) | a [hold] ends no earlier than its deadline | its time, `forget` |
     /// | [`Debounced`](Why::Debounced) | debounced adds have set its deadline | its time, an add |
