@@ -24,9 +24,9 @@ use crate::time::nanos;
 /// `Success` and `RequeueAfter` say that the run worked. `Retry` and `GiveUp` say that it failed.
 /// The other actions say neither.
 ///
-/// If a key was added during its run, it runs again at once, with any action except `Suspend`, and
-/// unless a [hold](crate::Policy) delays it. If it also has a deadline, it runs again at that time
-/// too. If the key already had a deadline when the action set one, the earlier one counts.
+/// If a key was added during its run, it is ready when the run ends, with any action. Only
+/// `Suspend` and a [hold](crate::Policy) delay it. If it also has a deadline, it runs again at that
+/// time too. If the key already had a deadline when the action set one, the earlier one counts.
 ///
 /// The next run has the priority level of this run. [`with_priority`](Self::with_priority) chooses
 /// another level.
@@ -106,8 +106,8 @@ pub enum Action {
     /// record. [`suspend`](crate::Session::suspend) says what happens to the key meanwhile.
     ///
     /// The time counts from the end of the run. It replaces the timeout of a `suspend` that was
-    /// called during the run. If `resume` was the later call during the run, the key runs again at
-    /// once: the event was faster than the run.
+    /// called during the run. If `resume` was the later call during the run, the key is ready when
+    /// the run ends: the event was faster than the run.
     ///
     /// In a [`Fixed`](crate::storage::Fixed) queue without
     /// [`WithSuspension`](crate::priority::WithSuspension) this is [`Snooze`](Self::Snooze).
@@ -148,7 +148,8 @@ impl Action {
     ///   [`expedite`](crate::Session::expedite) that made the key ready before its pause ended, a run
     ///   after any other action or after a [suspension], and the first run in another queue.
     /// - An add changes nothing once the pause has ended and the key is ready. An add during the run
-    ///   makes the key run again at once. A pause did not start that run, so its own pause is `min`.
+    ///   makes the key ready when the run ends. A pause did not start that second run, so its own
+    ///   pause is `min`.
     ///
     /// In every other way this is [`Snooze`](Self::Snooze) with that pause. It sets a deadline. If an
     /// earlier deadline is pending, that one counts, and the next pause is `min`. A longer
@@ -158,8 +159,8 @@ impl Action {
     /// `min` and `max` each time. A pause of zero does not count.
     ///
     /// The longest pause is the largest multiple of `min` up to `max`, and at most 2^18 - 1 times
-    /// `min`. If `max` is below `min`, every pause is `max`. If `min` is zero, the key runs again at
-    /// once each time. Both may be [`Duration::MAX`]. A
+    /// `min`. If `max` is below `min`, every pause is `max`. If `min` is zero, the key is ready
+    /// when the run ends, each time. Both may be [`Duration::MAX`]. A
     /// [`Fixed`](crate::storage::Fixed) queue counts the pauses if its type has
     /// [`WithSuspension`](crate::priority::WithSuspension). In any other fixed queue every pause is
     /// `min`.
@@ -213,9 +214,9 @@ impl Action {
     ///
     /// The level may be lower than that of the present run. It counts as the level of an add: if
     /// the key already waits for a deadline, the higher level counts, and if it was suspended, the
-    /// highest for which it was added. A key that was added during its run runs at once, at the
-    /// level of that add. A level that the queue does not have counts as its highest, so in a
-    /// queue without [`Levels`](crate::priority::Levels) this changes nothing.
+    /// highest for which it was added. A key that was added during its run is ready when the run
+    /// ends, at the level of that add. A level that the queue does not have counts as its highest,
+    /// so in a queue without [`Levels`](crate::priority::Levels) this changes nothing.
     ///
     /// `Success`, `GiveUp` and `Release` ask for no other run: they stay as they are. A second call
     /// replaces the first.

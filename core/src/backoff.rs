@@ -110,9 +110,9 @@ impl Backoff {
     /// Returns the pause of a retry loop whose call has failed, or `None` if that was the last
     /// call: `wait.ExponentialBackoff`. Costs as [`step`](Self::step).
     ///
-    /// There are at most [`steps`](Self::steps) calls, the first of them at once. A backoff that
-    /// hits its cap has no steps left, so it ends the loop early, but only after a last pause: like
-    /// apimachinery, the loop waits there and then does not call.
+    /// There are at most [`steps`](Self::steps) calls, the first of them immediately. A backoff
+    /// that hits its cap has no steps left, so it ends the loop early, but only after a last pause:
+    /// like apimachinery, the loop waits there and then does not call.
     ///
     /// # Examples
     ///

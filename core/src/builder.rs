@@ -263,7 +263,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     }
 
     /// Sets how many retries per second all keys together may have, after a burst. The defaults are
-    /// 10 and 100, as in client-go: if thousands of keys fail at once, the last one waits for
+    /// 10 and 100, as in client-go: if thousands of keys fail together, the last one waits for
     /// minutes.
     ///
     /// # Examples
@@ -405,8 +405,8 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
     }
 
     /// Holds each key that fails until its backoff is over, however it is added meanwhile. In
-    /// client-go, and without this, an add makes the key run at once, and once more when its
-    /// backoff ends. [`Policy`] says what a hold means.
+    /// client-go, and without this, an add makes the key ready now, and the key runs once more
+    /// when its backoff ends. [`Policy`] says what a hold means.
     ///
     /// # Examples
     ///

@@ -212,7 +212,7 @@ macro_rules! queue_face {
         /// [`add`](Self::add) meanwhile does not end the delay.
         /// [`Duration::MAX`](core::time::Duration::MAX) means never.
         ///
-        /// Keys run in the order in which their delays end. If many delays end at once, keys that
+        /// Keys run in the order in which their delays end. If many delays end together, keys that
         /// you add meanwhile may run before the last of them:
         /// [`Queue::limit_due_keys`](requeue_core::Queue::limit_due_keys) has the rule.
         ///
@@ -887,11 +887,11 @@ macro_rules! queue_face {
         /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
         /// | shutdown | a leftover, with the time left until the timeout |
         ///
-        /// A key that is ready or delayed is suspended at once. An active key is suspended when its
-        /// run ends, with any action. The action still counts: a `Retry` counts a failure, and sets
-        /// its delay. If the timeout has passed by then, the key runs again at once. If a
-        /// [hold](requeue_core::Policy) ends later than the suspension, the key waits for the hold, also
-        /// after `resume`.
+        /// A key that is ready or delayed is suspended now. An active key is suspended when its run
+        /// ends, with any action. The action still counts: a `Retry` counts a failure, and sets its
+        /// delay. If the timeout has passed by then, the key is ready when its run ends. If a
+        /// [hold](requeue_core::Policy) ends later than the suspension, the key waits for the hold,
+        /// also after `resume`.
         ///
         /// Returns `false` and changes nothing if the queue does not have the key or has only its
         /// failures, and after shutdown. With a timeout of
@@ -942,10 +942,10 @@ macro_rules! queue_face {
         /// [`Action::Suspend`](requeue_core::Action::Suspend) has asked for a run. If it was added for a
         /// later time, it is delayed until then.
         ///
-        /// Call this when the event arrives that the key waits for. The event may be faster than the
-        /// run. So if the key is active, the queue remembers the call until the run ends: an
-        /// `Action::Suspend` of that run makes the key ready at once. A later
-        /// [`suspend`](Self::suspend) in the run cancels the call.
+        /// Call this when the event arrives that the key waits for. The event may be faster than
+        /// the run. So if the key is active, the queue remembers the call until the run ends: an
+        /// `Action::Suspend` of that run makes the key ready. A later [`suspend`](Self::suspend) in
+        /// the run cancels the call.
         ///
         /// Does nothing for any other key, and after shutdown.
         ///
@@ -1185,7 +1185,7 @@ macro_rules! queue_face {
         #[doc = $groups]
         #[doc = concat!("use ", $krate, "::GroupLimits;")]
         ///
-        /// // At most ten keys of it a second, and up to three at once after a pause.
+        /// // At most ten keys of it a second, and up to three in a row after a pause.
         /// queue.limit_group("a", GroupLimits::new().rate(10.0, 3)).unwrap();
         /// assert_eq!(queue.limit_group("a", None), Ok(()));
         /// ```
@@ -1730,7 +1730,7 @@ macro_rules! queue_face {
         }
 
         /// Waits until the work of a key that is known at the first poll is done or cancelled: its
-        /// present run, and one more if the key is ready or dirty. Returns at once if there is
+        /// present run, and one more if the key is ready or dirty. Returns immediately if there is
         /// none. O(log n) to begin, and O(1) each time a run of any key has ended meanwhile.
         ///
         /// Does not wait for a delay: [`expedite`](Self::expedite) ends it first. If the key begins
@@ -1810,10 +1810,9 @@ macro_rules! queue_face {
             $crate::binding::waited(shared, ended.await.map(|()| was), was)
         }
 
-        /// Reports to the metrics how long the active keys have been running. Does so at once and
-        /// then every `period`, until the queue is shut down. client-go does so every 500 ms. A
-        /// period of less than a millisecond counts as one millisecond, so that other tasks can
-        /// run.
+        /// Reports to the metrics how long the active keys have been running: immediately, and then
+        /// every `period`, until the queue is shut down. client-go does so every 500 ms. A period
+        /// of less than a millisecond counts as one millisecond, so that other tasks can run.
         ///
         /// # Cancel safety
         ///

@@ -50,8 +50,8 @@ use alloc::boxed::Box;
 /// An idle key that is held takes a slot, and counts as a failure record. If a new key needs the
 /// slot, or [`limit_failure_records`](crate::Queue::limit_failure_records) allows no more, the
 /// oldest record is discarded, and its hold ends early. Size the queue for the keys that may cool
-/// down at once. Runs that end drop the records whose holds are over, two at most each; the order
-/// of the other records may change by that.
+/// down at the same time. Runs that end drop the records whose holds are over, two at most each;
+/// the order of the other records may change by that.
 ///
 /// # Cost
 ///
@@ -113,7 +113,7 @@ impl Policy {
     ///
     /// # Examples
     ///
-    /// A display is redrawn at once, and again no sooner than 100 ms after that:
+    /// A display is redrawn immediately, and again no sooner than 100 ms after that:
     ///
     /// ```
     /// use core::time::Duration;
@@ -153,8 +153,8 @@ impl Policy {
     /// [level](crate::priority::Levels). Use it if the service that your runs call is rate-limited.
     ///
     /// If no token is left, keys stay ready, and getters wait. A drain keeps to the rate, too.
-    /// Leftovers need no token. A run uses its token when it starts. Up to `burst` unused tokens are
-    /// saved, so a queue that was idle may start `burst` runs at once.
+    /// Leftovers need no token. A run uses its token when it starts. Up to `burst` unused tokens
+    /// are saved, so a queue that was idle may start `burst` runs in a row.
     ///
     /// | parameters | runs |
     /// |---|---|

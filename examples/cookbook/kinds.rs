@@ -1,4 +1,4 @@
-//! A pod and a node with the same number never run at once, even if a worker is free.
+//! A pod and a node with the same number never run at the same time, even if a worker is free.
 //!
 //! ```text
 //! 0ns: Pod(7) begins

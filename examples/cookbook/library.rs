@@ -1,7 +1,7 @@
 //! A library whose API takes any queue, and a service that keeps one in a struct.
 //!
 //! ```text
-//! node-7 is down, reported 3 times, looked at once
+//! node-7 is down: 3 reports, 1 run
 //! ```
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn main() -> std::io::Result<()> {
 
     service.nodes.shut_down();
     service.nodes.run(1, |node| {
-        println!("{node} is down, reported 3 times, looked at once");
+        println!("{node} is down: 3 reports, 1 run");
     })?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Alarms run first, but a key that has waited for over a minute runs before them.
 //!
 //! ```text
-//! at once: door-1 (level 1)
+//! now: door-1 (level 1)
 //! a minute later: report (level 0)
 //! a minute later: door-2 (level 1)
 //! ```
@@ -31,7 +31,7 @@ fn main() {
             run.success();
         }
     };
-    work("at once");
+    work("now");
 
     clock.advance(Duration::from_secs(61));
     let _ = queue.add_with("door-2", ALARM);

@@ -183,7 +183,7 @@ impl<K: Eq + Hash> WorkQueue<K> {
     ///
     /// With that limiter a failed key waits 5 ms, doubled per failure up to 1000 s, and all keys
     /// together are retried at most ten times a second after a burst of a hundred: of thousands
-    /// that fail at once the last one waits for minutes. [`builder`](WorkQueue::builder) chooses
+    /// that fail together the last one waits for minutes. [`builder`](WorkQueue::builder) chooses
     /// other numbers.
     ///
     /// # Examples

@@ -14,7 +14,7 @@ use crate::sync::Parker;
 ///
 /// # Examples
 ///
-/// A loop with a pause of an hour ends at once:
+/// A loop with a pause of an hour ends immediately:
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,8 +96,8 @@ impl fmt::Debug for Stop {
 /// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`.
 ///
 /// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
-/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
-/// is none if `stop` was stopped before.
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins immediately.
+/// There is none if `stop` was stopped before.
 ///
 /// # Examples
 ///

@@ -127,8 +127,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     }
 
     /// Waits until the work of a key that is known now is done or cancelled: its present run, and
-    /// one more if the key is ready or dirty. Returns at once if there is none. O(log n) to begin,
-    /// and O(1) each time a run of any key has ended meanwhile.
+    /// one more if the key is ready or dirty. Returns immediately if there is none. O(log n) to
+    /// begin, and O(1) each time a run of any key has ended meanwhile.
     ///
     /// Does not wait for a delay: [`expedite`](Self::expedite) ends it first. If the key begins
     /// another run just as this looks, it waits for that run too. A worker that has the key's guard

@@ -13,8 +13,8 @@ use crate::clock::QueueClock;
 /// Runs `work` until stopped, and pauses between runs: apimachinery's `wait.BackoffUntil`.
 ///
 /// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
-/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
-/// is none if `stop` was cancelled before. Cancelling `stop` does not interrupt a run.
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins immediately.
+/// There is none if `stop` was cancelled before. Cancelling `stop` does not interrupt a run.
 ///
 /// # Cancel safety
 ///

@@ -43,10 +43,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// | `Action::Suspend(d)` | runs again when it is resumed, or after `d`; its failures stay |
     /// | `Action::Release` | is idle until it is added; its failures stay |
     ///
-    /// A key that was added during its run is **ready at once** when the run ends, behind the keys
-    /// that are ready already, whatever `reconcile` returned:
-    /// as in client-go, an add skips the backoff. A reconciler that adds its own key and then fails
-    /// therefore runs without pause. To run its key again, it returns `RequeueAfter` instead. The next run has
+    /// A key that was added during its run is **ready when the run ends**, behind the keys that are
+    /// ready already. Only `Suspend` and a [hold](requeue_core::Policy) delay it: as in client-go,
+    /// an add does not wait for the backoff. So a reconciler that adds its own key and then fails
+    /// runs without pause. To run its key again, return `RequeueAfter` instead. The next run has
     /// the priority of this one, or that of [`with_priority`](crate::Action::with_priority).
     ///
     /// Two runs of one key never overlap. Failures are passed to [`on_error`](Workers::on_error);
@@ -212,7 +212,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 /// ```
 ///
 /// With Tokio's feature `signal`, a token that ctrl-c cancels stops a program in order, and the
-/// second ctrl-c stops it at once:
+/// second ctrl-c ends it immediately:
 ///
 /// ```no_run
 /// use requeue::tokio::{CancellationToken, WorkQueue};

@@ -19,7 +19,7 @@ use crate::timer::{Timer, sleep_until};
 ///
 /// - [`sliding`](BackoffUntil::sliding): no. The pause begins when the run ends.
 /// - [`non_sliding`](BackoffUntil::non_sliding): yes. The pause begins with the run, and a run that
-///   takes longer is followed by the next at once.
+///   takes longer is followed by the next immediately.
 ///
 /// # Cost
 ///
@@ -112,8 +112,8 @@ impl<D: FnMut(Instant) -> Duration> BackoffUntil<D> {
 /// tasks.
 ///
 /// `backoff` sets the pauses, and whether the time that `work` takes counts as part of them:
-/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins at once. There
-/// is none if `stop` is ready before. `stop` is any future, such as a queue's
+/// [`BackoffUntil::sliding`] or [`BackoffUntil::non_sliding`]. The first run begins immediately.
+/// There is none if `stop` is ready before. `stop` is any future, such as a queue's
 /// [`wait_drained`](crate::binding::Shared::wait_drained). It does not interrupt a run.
 ///
 /// # Cancel safety

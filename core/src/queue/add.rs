@@ -393,7 +393,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// # Examples
     ///
     /// A service is replaced by its next version, and a key that has failed three times is not
-    /// retried at once:
+    /// retried immediately:
     ///
     /// ```
     /// use core::time::Duration;

@@ -35,9 +35,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
     /// | shutdown | a leftover, with the time left until the timeout |
     ///
-    /// A key that is ready or delayed is suspended at once. An active key is suspended when its run
+    /// A key that is ready or delayed is suspended now. An active key is suspended when its run
     /// ends, with any action. The action still counts: a `Retry` counts a failure, and sets its
-    /// delay. If the timeout has passed by then, the key runs again at once. If a
+    /// delay. If the timeout has passed by then, the key is ready when its run ends. If a
     /// [hold](crate::Policy) ends later than the suspension, the key waits for the hold, also after
     /// `resume`.
     ///
@@ -102,7 +102,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// Call this for the event that the key waits for. If the key is active, the call is kept until
     /// its run ends, so that an event is not lost that is faster than the run: an `Action::Suspend`
-    /// of that run makes the key ready at once. A [`suspend`](Self::suspend) after this counts. So
+    /// of that run makes the key ready. A [`suspend`](Self::suspend) after this counts. So
     /// a key whose every event resumes it never waits.
     ///
     /// Does nothing for any other key, and after shutdown.

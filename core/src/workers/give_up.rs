@@ -40,9 +40,10 @@ impl<'w, K, E> Workers<'w, K, E> {
         self
     }
 
-    /// Gives a key up at once if `is_last` returns true for its error: no retry would help. It has
-    /// failed as any other: [`on_error`](Self::on_error) and [`on_give_up`](Self::on_give_up) are
-    /// called. With [`max_retries`](Self::max_retries) or `give_up_after`, what comes first counts.
+    /// Gives a key up immediately if `is_last` returns true for its error: no retry would help. It
+    /// has failed as any other: [`on_error`](Self::on_error) and [`on_give_up`](Self::on_give_up)
+    /// are called. With [`max_retries`](Self::max_retries) or `give_up_after`, what comes first
+    /// counts.
     ///
     /// `is_last` runs on the worker while the key is active, and only for errors: not for a run
     /// that panicked, was stopped, or asked for a retry or to be given up. A panic in it is caught,

@@ -63,7 +63,7 @@ impl GroupLimits {
         self
     }
 
-    /// Sets how many keys of the group are handed out per second, and how many at once after a
+    /// Sets how many keys of the group are handed out per second, and how many in a row after a
     /// pause. A token is charged when a key is handed out, so adds that are coalesced cost none.
     ///
     /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
@@ -151,8 +151,8 @@ pub struct GroupState {
     pub blocked: bool,
     /// Whether it is [paused](crate::Session::pause_group). Shutdown ends the pause.
     pub paused: bool,
-    /// How many of its keys may be [active](GroupLimits::max_active) at once. `None` if that is not
-    /// limited.
+    /// How many of its keys may be [active](GroupLimits::max_active) at a time. `None` if that is
+    /// not limited.
     pub max_active: Option<usize>,
     /// How many of its keys are handed out in each of its turns.
     pub weight: u16,
