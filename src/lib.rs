@@ -52,6 +52,7 @@
 //! | `ctrlc` | `requeue::std::on_ctrl_c`. Turns on `std` |
 //! | `defmt` | `defmt::Format` on the types of boards |
 //! | `log` | log lines for failures on Embassy |
+//! | `rtic` | `requeue::embassy::RticClock`, the clock of an RTIC monotonic. Turns on `embassy` |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -10,7 +10,7 @@ use requeue_core::binding::Clock;
 
 /// A microcontroller: its clock ([`Clock::now`]), one alarm, and how it sleeps.
 ///
-/// The queue calls all methods of this trait from [`get`](crate::WorkQueue::get) and other calls
+/// The queue calls the methods of this trait from [`get`](crate::WorkQueue::get) and other calls
 /// that wait, never from an interrupt handler. It calls [`Clock::now`] from everywhere.
 ///
 /// # Contract
@@ -18,6 +18,10 @@ use requeue_core::binding::Clock;
 /// - The clock never goes back, and its epoch does not change.
 /// - An alarm whose time has passed MUST become pending at once. Otherwise a deadline that passes
 ///   just before the sleep is missed.
+/// - The interrupt handler of the alarm is yours. It MUST turn the alarm off with
+///   [`arm`](Self::arm)`(None)`, unless the hardware does: otherwise the interrupt stays pending, and
+///   the handler runs for ever. The queue sets the alarm before each sleep, and does not turn it off
+///   when it wakes.
 /// - [`idle`](Self::idle) MUST return once any interrupt is pending, also while interrupts are
 ///   masked. `wfi` does, on Cortex-M and on RISC-V.
 ///

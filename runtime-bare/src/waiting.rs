@@ -213,9 +213,10 @@ methods! {
     /// may run. Returns once the queue is shut down and no key is ready.
     ///
     /// `reconcile` returns `()`, an [`Action`], or a `Result` of either. An error counts as
-    /// [`Action::Retry`]: handle it before you return it, because the loop does not log it. A loop
-    /// that needs the attempt or the deadline of a run uses [`get`](Self::get) and the
-    /// [guard](Guard) instead.
+    /// [`Action::Retry`]: handle it before you return it, because the loop does not log it. There is
+    /// no limit on retries or time. To give up, return [`Action::GiveUp`] once
+    /// [`failures`](Self::failures) is too high. A loop that needs the attempt or the deadline of a
+    /// run uses [`get`](Self::get) and the [guard](Guard) instead.
     ///
     /// # Errors
     ///
