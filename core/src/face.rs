@@ -1305,9 +1305,9 @@ macro_rules! queue_face {
         /// ready. Ends every wait for a drain. O(1), and O(n) in the calls that wait, which are
         /// woken.
         ///
-        /// A dirty key is ready again after its run, and getters may have left by then. During a drain
-        /// getters wait for such keys: [`Session::begin_drain`](requeue_core::Session::begin_drain)
-        /// has the rule.
+        /// A dirty key is ready when its run ends. The worker that ended the run gets it, if it
+        /// looks for its next key, as in `run`. Other getters may have left: they wait for such
+        /// keys only in a [drain](requeue_core::Session::begin_drain).
         ///
         /// Delayed and suspended keys stay until you take the [leftovers](Self::leftovers), or drop
         /// the queue.
@@ -1373,8 +1373,8 @@ macro_rules! queue_face {
         }
     };
     (taking: $krate:literal, $example:expr, $K:ty, $handle:path, $($Guard:tt)+) => {
-        /// Returns the first ready key, or `None` if there is none. O(log n), and O(log n) for each
-        /// active key whose own deadline has passed. Waits for nothing except the lock.
+        /// Returns the first ready key, or `None` if there is none. O(log n), and O(log n) more for
+        /// each active key that a passed deadline makes dirty. Waits for nothing except the lock.
         ///
         /// # Examples
         ///
@@ -1591,8 +1591,8 @@ macro_rules! queue_face {
         /// Each place that becomes free wakes one call, in the order in which they began to wait. A
         /// key that another call adds meanwhile may take the place first. Then this call waits on,
         /// and stays the first. A key that the queue has needs no room; if another call adds the
-        /// key while this one waits, this one waits for a place all the same. A worker that calls
-        /// this while it has the only key that could make room waits for ever.
+        /// key while this one waits, this one waits for a place all the same. Do not call this in
+        /// a run: if no other key leaves the queue, the worker waits for its own key for ever.
         ///
         /// # Errors
         ///
@@ -1729,9 +1729,10 @@ macro_rules! queue_face {
             $crate::binding::waited(self.as_shared(), settled.await, ())
         }
 
-        /// Waits until the work of a key that is known at the first poll is done or cancelled: its
-        /// present run, and one more if the key is ready or dirty. Returns immediately if there is
-        /// none. O(log n) to begin, and O(1) each time a run of any key has ended meanwhile.
+        /// Waits for the runs of a key that are certain at the first poll: its present run, and one
+        /// more if the key is ready or dirty. Returns when they have ended or were cancelled, and
+        /// immediately if there are none. O(log n) to begin, and O(1) each time a run of any key
+        /// has ended meanwhile.
         ///
         /// Does not wait for a delay: [`expedite`](Self::expedite) ends it first. If the key begins
         /// another run just as this looks, it waits for that run too. A worker that has the key's

@@ -542,8 +542,8 @@ pub enum Why {
         /// The end of its delay.
         until: Instant,
     },
-    /// The limiter has set the key's deadline, after a failure or a rate-limited add. A success
-    /// forgets the failures, and keeps the deadline.
+    /// The limiter has set the key's deadline, after a failure or a rate-limited add. The deadline
+    /// stays if the key runs earlier and succeeds. Then it has no failures.
     BackingOff {
         /// The end of the backoff.
         until: Instant,

@@ -124,8 +124,11 @@ impl<'w, K, E> Workers<'w, K, E> {
     ///
     /// The keys that are left then are returned as leftovers, in their order, also those that wait
     /// for a token of a [rate of runs](crate::Policy::run_rate) or for a run of their group to end.
-    /// They are not taken: they use no token, and start no
-    /// [cool-down](crate::Policy::cool_down). The drain always waits for a run that has begun.
+    /// They are not taken: they use no token, and start no [cool-down](crate::Policy::cool_down).
+    ///
+    /// `run` always waits for the runs that have begun, so a run that hangs keeps it from
+    /// returning. `WorkQueue::drain_timeout` on threads is another timeout: it limits the call that
+    /// waits.
     ///
     /// # Examples
     ///

@@ -1,4 +1,5 @@
-//! The first ctrl-c drains the queue for at most ten seconds. The second ends the process at once.
+//! After the first ctrl-c, workers take ready keys for ten more seconds, and finish the runs that
+//! have begun. The second ctrl-c ends the process immediately.
 //!
 //! ```text
 //! working on node-7

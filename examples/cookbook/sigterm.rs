@@ -1,5 +1,5 @@
-//! A service on threads. SIGTERM or ctrl-c drains it for ten seconds at most; a second signal ends
-//! the process at once.
+//! A service on threads. After SIGTERM or ctrl-c it takes ready keys for ten more seconds, and
+//! finishes the runs that have begun. A second signal ends the process immediately.
 //!
 //! ```text
 //! working on node-7

@@ -232,8 +232,8 @@ impl ManualClock {
         self.change(|_| now);
     }
 
-    /// Returns how many threads wait on this clock, with a deadline or without. A thread that was
-    /// woken counts until it runs. O(1).
+    /// Returns how many threads wait on this clock, with a deadline or without: workers without a
+    /// key, and the thread that called `run`. A thread that was woken counts until it runs. O(1).
     ///
     /// With this a test waits until the threads that it started are asleep.
     ///

@@ -6,9 +6,9 @@ use std::process;
 /// Calls `stop` at the first ctrl-c, and ends the process at the second, with the code 130. On Unix
 /// SIGTERM and SIGHUP count as well. Needs the feature `ctrlc` of `requeue-std`.
 ///
-/// `stop` runs on a thread of its own, which is no signal handler: it may do anything. A second
-/// signal while it runs ends the process after it. To lose no key, it shuts the queues down, and
-/// [`run`](crate::WorkQueue::run) drains them.
+/// `stop` runs on a thread of its own, which is no signal handler: it may do anything. If the
+/// second signal arrives while `stop` runs, the process ends when `stop` returns. To lose no key,
+/// let `stop` shut the queues down: [`run`](crate::WorkQueue::run) drains them.
 ///
 /// # Errors
 ///

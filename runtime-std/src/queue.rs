@@ -269,9 +269,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     /// that grows without a limit always has room.
     ///
     /// Each place that becomes free wakes one call, in the order in which they began to wait. A key
-    /// that another call adds meanwhile may take the place first. Then this call waits on, and stays
-    /// the first. A key that the queue has needs no room. A worker that calls this while it has the
-    /// only key that could make room waits for ever.
+    /// that another call adds meanwhile may take the place first. Then this call waits on, and
+    /// stays the first. A key that the queue has needs no room. Do not call this in a run: if no
+    /// other key leaves the queue, the worker waits for its own key for ever.
     ///
     /// # Errors
     ///

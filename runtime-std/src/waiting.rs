@@ -126,9 +126,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         self.watch(Some(timeout), |session| session.poll_settled())
     }
 
-    /// Waits until the work of a key that is known now is done or cancelled: its present run, and
-    /// one more if the key is ready or dirty. Returns immediately if there is none. O(log n) to
-    /// begin, and O(1) each time a run of any key has ended meanwhile.
+    /// Waits for the runs of a key that are certain now: its present run, and one more if the key
+    /// is ready or dirty. Returns when they have ended or were cancelled, and immediately if there
+    /// are none. O(log n) to begin, and O(1) each time a run of any key has ended meanwhile.
     ///
     /// Does not wait for a delay: [`expedite`](Self::expedite) ends it first. If the key begins
     /// another run just as this looks, it waits for that run too. A worker that has the key's guard

@@ -18,9 +18,9 @@ use supervisor::Supervised;
 /// Running a reconciler.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
     /// Runs `reconcile` for the keys of the queue, in several threads, until the queue is shut
-    /// down. Then drains it and returns the keys that were not processed: keys that were ready when
-    /// the [deadline](Workers::drain_timeout) passed, keys that failed while the queue drained,
-    /// and delayed keys.
+    /// down. Then drains it, and returns the [leftovers](Self::leftovers): delayed and suspended
+    /// keys, also those that a run of the drain delayed or suspended, and keys that were still
+    /// ready at the end of [`Workers::drain_timeout`].
     ///
     /// `reconcile` returns `()`, an [`Action`](crate::Action), or a `Result` of either:
     ///

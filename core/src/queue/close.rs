@@ -12,9 +12,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// drains that have not ended. O(1).
     ///
     /// Getters find the queue closed once no key is ready, as in client-go, even if an active key
-    /// is dirty. That key is ready again after its run. A getter that looks then gets it, else it
-    /// is [left over](Self::take_ready). In a [drain](Self::begin_drain) getters wait for dirty
-    /// keys.
+    /// is dirty. That key is ready when its run ends. A getter that looks then gets it, else it is
+    /// [left over](Self::take_ready). In a [drain](Self::begin_drain) getters wait for dirty keys.
     ///
     /// Reads `now` even if [`needs_time`](crate::Queue::needs_time) is false, as does
     /// [`begin_drain`](Self::begin_drain).

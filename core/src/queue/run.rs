@@ -11,8 +11,8 @@ use super::*;
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) for each
-    /// active key whose own deadline has passed.
+    /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) more for
+    /// each active key that a passed deadline makes dirty.
     ///
     /// If the result is [`Next::Wait`], the caller sleeps until it is woken, and no longer than
     /// `until`. Then it calls this again with the same [`Getter`], or calls

@@ -34,6 +34,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// [hold]: crate::Policy
     /// [run rate]: crate::Policy::run_rate
     ///
+    /// An add makes a debounced, backing off or delayed key ready now, and keeps its deadline: the
+    /// key also runs then.
+    ///
     /// If both the group's rate and the run rate make the key wait, the later time is named. A time
     /// is a promise: the key does not run before it, unless another call changes something. When it
     /// comes, the key passes to a later row. A ready key may have others in front of it, which may

@@ -15,7 +15,8 @@ use crate::store::{Located, Slots};
 
 use super::{Backing, Group, GroupedLists, group_in};
 
-/// The limits of a group. There are none by default, and the weight is 1.
+/// The limits of a group. There are none by default, and the weight is 1. A drain keeps to them,
+/// except for a limit of no active key at all.
 ///
 /// # Examples
 ///
