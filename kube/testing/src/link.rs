@@ -178,8 +178,8 @@ impl Link {
         self.change(|faults| faults.is_cut_off = is_cut_off);
     }
 
-    /// Kills the process after so many more requests: none of its requests is answered any more.
-    /// [`killed`](Self::killed) waits for it.
+    /// Kills the process after so many more requests, watches among them: no later request is
+    /// answered. [`killed`](Self::killed) waits for it.
     pub fn kill_after(&self, requests: u32) {
         self.change(|faults| faults.requests_left = Some(requests));
     }

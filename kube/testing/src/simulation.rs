@@ -152,7 +152,8 @@ impl Simulation {
         self
     }
 
-    /// Adds a property that holds in the end, within an hour after the last fault.
+    /// Adds a property that holds in the end, within an hour after the last fault, once nothing has
+    /// changed for ten minutes. Renewals of a Lease are no change.
     pub fn finally(
         mut self,
         name: &str,
