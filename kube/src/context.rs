@@ -218,9 +218,9 @@ impl<K: Resource> Context<K> {
         self.maybe_stale
     }
 
-    /// Ends the run to wait for an object: the key runs again when `predicate` is true for what the
-    /// store has of it, or for `None` if it has nothing. Nothing is polled, no worker is taken, and
-    /// no failure counted.
+    /// Ends the run to wait for an object, with the action that [`at_most`](WaitFor::at_most) returns:
+    /// the key runs again when `predicate` is true for what the store has of the object, or for
+    /// `None` if it has nothing. Nothing is polled, no worker is taken, and no failure counted.
     ///
     /// The predicate is called when the run ends and at each event of the object, outside of the
     /// run. It should be short, and one that panics ends the wait. The store has to be the

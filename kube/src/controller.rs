@@ -382,6 +382,9 @@ where
     /// Also watches objects that those of the controller own: an object runs if one that names it
     /// as an owner changes, or did until now. The version of the owner's API does not matter, its
     /// group and its kind do.
+    ///
+    /// There is no store of these objects, so no run waits for its writes of this kind.
+    /// [`owns_cached`](Self::owns_cached) makes a store.
     pub fn owns<C>(self, api: Api<C>, config: watcher::Config) -> Self
     where
         C: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -514,7 +517,8 @@ where
 
     /// Names the store that the last stream of this kind fills, so that objects wait until it shows
     /// [their own writes](Context::wrote). [`owns_cached`](Self::owns_cached) does this by itself.
-    /// Without a stream of this kind it does nothing.
+    /// Without a stream of this kind it does nothing. The store counts for all namespaces: a write
+    /// to a namespace that the stream does not watch is waited for until the timeout.
     ///
     /// # Examples
     ///
@@ -638,7 +642,8 @@ where
 
     /// Lets the workers begin only when this store has been filled: one that the reconciler reads,
     /// and of which the controller has no stream that says when the first list is complete.
-    /// [`Error::NotSynced`] and `/readyz` name its kind.
+    /// [`Error::NotSynced`] and `/readyz` name its kind. Objects do not wait for their own writes of
+    /// this kind: that needs [`fills`](Self::fills).
     pub fn waits_for<C>(mut self, store: Store<C>) -> Self
     where
         C: Resource<DynamicType: Default + Eq + Hash + Clone + Send + Sync>
@@ -687,7 +692,8 @@ where
     }
 
     /// Sets how long an object waits for [its own writes](Context::wrote) at most. Then it runs, and
-    /// [`Context::maybe_stale`] is true. The default is 30 s. With zero no object waits.
+    /// [`Context::maybe_stale`] is true. The default is 30 s. With zero no object waits, and with
+    /// `Duration::MAX` each waits for as long as it takes.
     pub fn own_writes_timeout(mut self, timeout: Duration) -> Self {
         self.parts.own_writes_timeout = timeout;
         self
@@ -695,7 +701,7 @@ where
 
     /// Sets the name of the controller. With the feature `metrics` the queue's metrics have it as
     /// the label `name`, and those of the controller as the label `controller`. Without a name
-    /// nothing is counted.
+    /// nothing is counted. Controllers of one [`Manager`](crate::Manager) need different names.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.parts.name = Some(name.into());
         self
@@ -756,13 +762,15 @@ where
         self
     }
 
-    /// Works only while this replica is the leader.
+    /// Works only while this replica is the leader. It replaces the leader of a
+    /// [`Manager`](crate::Manager) for this controller.
     pub fn leader(mut self, leader: Leader) -> Self {
         self.parts.leader = Some(leader);
         self
     }
 
-    /// Returns what `/healthz` and `/readyz` report.
+    /// Returns a handle to what `/healthz` and `/readyz` report. Take it before [`run`](Self::run),
+    /// which consumes the controller.
     pub fn health(&self) -> Health {
         self.parts.health.clone()
     }
@@ -781,6 +789,9 @@ where
     /// An object that is gone is skipped. How a run ends is the table of
     /// [`WorkQueue::run`](requeue::tokio::WorkQueue::run). Each run has a `tracing` span, with the
     /// object as its `key`, unless [`Workers::trace_keys`] says what it shows.
+    ///
+    /// If `stop` is cancelled while this replica waits for its lease, it looks at the lease once
+    /// more and returns all objects that were seen.
     ///
     /// # Errors
     ///

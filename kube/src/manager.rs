@@ -126,7 +126,8 @@ impl Manager {
         self
     }
 
-    /// Returns a handle to the health of all controllers.
+    /// Returns a handle to the health of all controllers. Take it before [`run`](Self::run), which
+    /// consumes the manager.
     pub fn health(&self) -> Health {
         self.health.clone()
     }

@@ -48,12 +48,15 @@ impl ActionExt for Action {
 
 /// Makes a reconciler of the three arguments of kube-rs's `Controller::run`.
 ///
-/// A reconciler of this kind has no [`Context`]. Give it a client of
+/// A reconciler of this kind has no [`Context`], so it cannot ask
+/// [`maybe_stale`](Context::maybe_stale). Give it a client of
 /// [`record_writes`](crate::record_writes), and an object waits for its own writes.
 ///
 /// With an error policy the policy decides when an object that failed runs again, and the failure
-/// is logged here. Without one (`Controller::run` with the reconciler alone) a failure counts, and
-/// the object runs again after its backoff, which is the reason to move.
+/// is logged here, but not counted. Without one (`Controller::run` with the reconciler alone) a
+/// failure counts, and the object runs again after its backoff, which is the reason to move. A
+/// reconciler that has the [`Context`] and returns [`Action::Snooze`] for an error sets its own
+/// pauses as a policy does.
 ///
 /// # Examples
 ///
@@ -122,9 +125,10 @@ where
 }
 
 /// Calls kube-runtime's [`finalizer`](finalizers::finalizer), for a reconciler that returns
-/// requeue's [`Action`]. In a run of a [`Controller`](crate::Controller) the key waits until the
-/// finalizer that was added or removed has come back, as after
-/// [`Context::unsure`](crate::Context::unsure).
+/// requeue's [`Action`]. The [`Event`] and the [`Error`](finalizers::Error) are kube-runtime's. In a
+/// run of a [`Controller`](crate::Controller) the key waits until the finalizer that was added or
+/// removed has come back, as after [`Context::unsure`](crate::Context::unsure), also if the client of
+/// `api` records nothing.
 ///
 /// # Errors
 ///

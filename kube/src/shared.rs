@@ -143,7 +143,9 @@ where
 }
 
 impl<C: Resource<DynamicType: Eq + Hash + Clone>> SharedWatch<C> {
-    /// Returns the objects as they were seen last. Empty until a subscription is polled.
+    /// Returns the objects as they were seen last. Empty until a subscription is polled. With
+    /// [`Controller::fills`](crate::Controller::fills) objects wait until this store shows their own
+    /// writes.
     pub fn store(&self) -> Store<C> {
         self.store.clone()
     }
