@@ -67,9 +67,10 @@ impl Registry {
     /// Lets visitors change the queues: expedite, cancel, retry, drop, pause, and set limits and the
     /// number of workers. Without this they only look. O(1).
     ///
-    /// A change needs a token that the page has and a site elsewhere cannot read, and an `Origin`
-    /// that is this page's. **Neither says who somebody is**: whoever can open the page can use it. Let it
-    /// listen on the loopback address, or put your own login in front of the router.
+    /// A change needs the token that the pages and `/api/queues` contain, and a site elsewhere cannot
+    /// read. If a request has an `Origin`, its name must be that of the `Host`. **Neither says who
+    /// somebody is**: everybody who can open the page can use it. Let it listen on the loopback
+    /// address, or put your own login in front of the router.
     #[must_use = "this returns the registry that allows control"]
     pub fn allow_control(mut self) -> Self {
         self.access.control = true;
@@ -77,7 +78,8 @@ impl Registry {
     }
 
     /// Answers to this host name, with any port. Without it the window answers to `localhost` and to
-    /// addresses, because a site elsewhere can have its own name resolve to this machine. O(1).
+    /// addresses, because a site elsewhere can have its own name resolve to this machine. A proxy in
+    /// front must pass on the `Host`. It may add TLS. O(1).
     #[must_use = "this returns the registry that answers to the name"]
     pub fn allow_host(mut self, name: impl Into<String>) -> Self {
         self.access.hosts.push(name.into().to_ascii_lowercase());

@@ -16,8 +16,8 @@ use requeue_core::binding::Clock;
 /// # Contract
 ///
 /// - The clock never goes back, and its epoch does not change.
-/// - An alarm whose time has passed MUST become pending at once. Otherwise a deadline that passes
-///   just before the sleep is missed.
+/// - An alarm whose time has passed MUST become pending immediately. Otherwise a deadline that
+///   passes just before the sleep is missed.
 /// - The interrupt handler of the alarm is yours. It MUST turn the alarm off with
 ///   [`arm`](Self::arm)`(None)`, unless the hardware does: otherwise the interrupt stays pending, and
 ///   the handler runs for ever. The queue sets the alarm before each sleep, and does not turn it off

@@ -142,7 +142,7 @@ pub type Guard<
 /// | `N` | how many keys it holds: the room is in the queue, so there is no limit at run time |
 /// | `P` | priority levels, aging, groups, or a policy: see [`Priorities`] |
 /// | `L` | what decides how long a failed key waits |
-/// | `WAITERS` | 0 on one core; on several, how many loops and drains may sleep at once |
+/// | `WAITERS` | 0 on one core; on several, how many loops and drains may sleep at the same time |
 /// | `M` | what receives the figures: `()` for none |
 /// | `I` | `u8` for up to 255 keys, `u16` for more |
 ///

@@ -139,7 +139,7 @@ pub type Guard<
 /// | `N` | how many keys it has room for: the room is in the queue, so there is no limit at run time |
 /// | `P` | priority levels, aging, groups, or a policy: see [`Priorities`] |
 /// | `L` | what decides how long a failed key waits |
-/// | `WAITERS` | how many calls may wait at once, for keys and for the drain |
+/// | `WAITERS` | how many calls may wait at the same time, for keys and for the drain |
 /// | `X` | metrics, slot numbers and clock: a tuple, see [`Parts`] |
 ///
 /// Producers call [`add`](Self::add) and its relatives. An event source that only adds keys takes a
