@@ -268,9 +268,9 @@ impl Action {
     /// nothing, and the delay is exact. [`add_within`](crate::Session::add_within) has no such
     /// condition.
     ///
-    /// The percentage is of the delay of this time: that of a retry is what the limiter says, that of
-    /// a poll the present pause. `Success`, `GiveUp` and `Release` stay as they are. A second call
-    /// replaces the first.
+    /// The percentage is of the delay of this time: that of a retry is what the limiter says, that
+    /// of a poll the present pause, that of `Suspend` its timeout. `Success`, `GiveUp` and
+    /// `Release` stay as they are. A second call replaces the first.
     ///
     /// # Examples
     ///

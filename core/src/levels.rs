@@ -8,8 +8,6 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
-#[cfg(doc)]
-use crate::Policy;
 use crate::array::{Array, ConstDefault};
 use crate::id::Index;
 use crate::lists::fixed::FixedLists;
@@ -251,8 +249,9 @@ impl<P: Priorities> Priorities for Aging<P> {
     type FixedPolicy = P::FixedPolicy;
 }
 
-/// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`], and debounce adds. `P` are the
-/// priority levels, and `X` says whether keys can also be suspended: [`WithSuspension`].
+/// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`](crate::Policy), and debounce
+/// adds. `P` are the priority levels, and `X` says whether keys can also be suspended:
+/// [`WithSuspension`].
 ///
 /// A queue that grows can have a policy without this type. A queue with groups has
 /// `Groups<G, WithPolicy>`.
@@ -304,7 +303,7 @@ impl<P: Priorities, X: InSlot> Priorities for WithPolicy<P, X> {
 }
 
 /// Lets a [`Fixed`](crate::storage::Fixed) queue [suspend](crate::Session::suspend) keys, and have
-/// a [`Policy`]. `P` are the priority levels.
+/// a [`Policy`](crate::Policy). `P` are the priority levels.
 ///
 /// A queue that grows can suspend keys without this type. A queue with groups has
 /// `Groups<G, WithSuspension>`.

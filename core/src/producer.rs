@@ -12,7 +12,8 @@ use crate::shared::{Host, Shared};
 /// or `Arc` of a producer.
 ///
 /// The trait is dyn-compatible, so that an event source can hold a queue without naming its type,
-/// as `Arc<dyn Producer<K> + Send + Sync>` or `&'static dyn Producer<K>`.
+/// as `Arc<dyn Producer<K> + Send + Sync>` or `&'static dyn Producer<K>`. It does not debounce: for
+/// that, pass a closure.
 ///
 /// # Examples
 ///

@@ -31,7 +31,7 @@ async fn main() {
                 println!("{:?} {key}: served", begin.elapsed());
             } else {
                 println!("{:?} {key}: there is no database yet", begin.elapsed());
-                // After a minute it looks again even without an event.
+                // Without an event it runs again after a minute, and `timed_out` is true.
                 return Action::Suspend(MINUTE);
             }
             Action::Success
