@@ -1185,7 +1185,7 @@ macro_rules! queue_face {
         #[doc = $groups]
         #[doc = concat!("use ", $krate, "::GroupLimits;")]
         ///
-        /// // At most ten keys of it a second, and up to three in a row after a pause.
+        /// // At most ten keys of it a second, and up to three in a row after a rest.
         /// queue.limit_group("a", GroupLimits::new().rate(10.0, 3)).unwrap();
         /// assert_eq!(queue.limit_group("a", None), Ok(()));
         /// ```

@@ -290,6 +290,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Guard<H, R> {
 
     /// Ends the run, and lets the key wait for an event. The key runs again when you call `resume`,
     /// and after `timeout` at the latest. Its failures stay on record. O(log n).
+    /// [`Action::Suspend`] says what the type of a queue for boards needs.
     ///
     /// # Examples
     ///

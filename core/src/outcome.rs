@@ -439,8 +439,8 @@ pub struct KeyState {
     pub dirty: bool,
     /// The key is active, and was [cancelled](crate::Session::cancel) since its present run began.
     pub cancelled: bool,
-    /// The deadline for which the key waits, also if it is ready or active. [`Instant::NEVER`] is
-    /// a deadline that never comes.
+    /// The key's deadline, also if it is ready, active or suspended. [`Instant::NEVER`] is a
+    /// deadline that never comes.
     pub due: Option<Instant>,
     /// When the timeout of the key's [suspension](crate::Session::suspend) ends. `None` if the key
     /// is not suspended.
@@ -681,9 +681,10 @@ impl fmt::Display for Why {
 #[non_exhaustive]
 pub struct Stats {
     /// All keys that take up room: ready, active, delayed, suspended, or kept only as
-    /// [records](Self::failure_records).
+    /// [records](Stats::failure_records).
     pub total: usize,
-    /// Ready keys. They wait for a worker, for the end of a pause, for their group, or for a token.
+    /// Ready keys. They wait for a worker, for their group, for a token, or until the queue is
+    /// unpaused.
     pub ready: usize,
     /// Keys that were handed out and whose runs have not ended, including dirty ones.
     pub active: usize,

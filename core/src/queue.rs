@@ -66,6 +66,7 @@ pub use wait::{Adding, Flush};
 /// ```
 ///
 /// A key in any state may also have a delay: as in client-go, a delay is an add that happens later.
+/// A [suspended](Session::suspend) key is neither ready nor active until its suspension ends.
 ///
 /// # Order of calling
 ///

@@ -57,7 +57,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// - [`Next::Work`]: [`try_get`](Self::try_get) returns a key now.
     /// - [`Next::Wait`]: no key may run before `until`, unless something changes. `None` if no
     ///   deadline is pending. A key may be ready and have to wait: for a token, for another run of
-    ///   its group, or for the end of a pause.
+    ///   its group, or until the queue is unpaused.
     /// - [`Next::Closed`]: the queue is shut down, and no key is ready.
     ///
     /// # Examples

@@ -69,8 +69,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 
     /// Returns whether no key is ready. O(log n).
     ///
-    /// A ready key may have to wait: for the end of a pause, for another run of its group, or for a
-    /// token. A loop that would sleep while there is nothing to do calls
+    /// A ready key may have to wait: until the queue is unpaused, for another run of its group, or
+    /// for a token. A loop that would sleep while there is nothing to do calls
     /// [`poll_get`](Self::poll_get).
     ///
     /// # Examples

@@ -23,7 +23,7 @@ use super::{Backing, Group, GroupedLists, group_in};
 /// ```
 /// use requeue::GroupLimits;
 ///
-/// // At most two calls of a receiver at a time, ten a second, and up to five after a pause.
+/// // At most two calls of a receiver at a time, ten a second, and up to five in a row after a rest.
 /// const RECEIVER: GroupLimits = GroupLimits::new().max_active(2).rate(10.0, 5);
 /// ```
 #[derive(Clone, Debug)]
@@ -65,7 +65,8 @@ impl GroupLimits {
     }
 
     /// Sets how many keys of the group are handed out per second, and how many in a row after a
-    /// pause. A token is charged when a key is handed out, so adds that are coalesced cost none.
+    /// time without runs. A token is charged when a key is handed out, so adds that are coalesced
+    /// cost none.
     ///
     /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
     /// [`max_active`](Self::max_active) of zero.
