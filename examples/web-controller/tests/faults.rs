@@ -262,7 +262,11 @@ fn of_two_replicas_only_the_leader_writes() {
     // A late write is not a bug here, because only a fence at its target could refuse it.
     simulation(Bug::None, true)
         .replicas(2)
-        .faults(Faults::all().late_effects(false))
+        .faults(
+            Faults::all()
+                .late_effects(false)
+                .clocks_apart(Duration::from_secs(3600)),
+        )
         .always("only the leader writes", only_the_leader_writes())
         .finally("web a is as wanted", as_wanted)
         .seeds(0..20)

@@ -362,6 +362,7 @@ impl Cluster {
         link.count();
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        let body = link.sent(body);
         let asked = Asked::parse(&parts.method, &parts.uri, &parts.headers);
         let arrived = link.travel().await;
         let asked = match asked {
@@ -418,7 +419,7 @@ impl Cluster {
             return Err(error);
         }
         Ok(match answer {
-            Ok((code, value)) => respond(&Ok((code, shaped(&asked, value)))),
+            Ok((code, value)) => respond(&Ok((code, link.received(shaped(&asked, value))))),
             Err(refusal) => self.refuse(refusal),
         })
     }

@@ -5,6 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -49,6 +52,8 @@ struct Faults {
     /// By resource. That of all other resources has no name.
     lag: BTreeMap<String, Duration>,
     list_age: Duration,
+    /// How far the clock of the process is ahead.
+    ahead: Duration,
     errors: Chance,
     timeouts: Chance,
     duplicates: Chance,
@@ -70,6 +75,7 @@ impl Faults {
             latency: Duration::ZERO,
             lag: BTreeMap::new(),
             list_age: Duration::ZERO,
+            ahead: Duration::ZERO,
             errors: chance(),
             timeouts: chance(),
             duplicates: chance(),
@@ -148,6 +154,25 @@ impl Link {
         self.change(|faults| faults.list_age = age);
     }
 
+    /// Puts the clock of the process ahead of all others. Each time in an object (RFC 3339) that it
+    /// writes is so much later, and each that it reads so much earlier, as it would look to it. What
+    /// its own program reads from the system's clock stays.
+    ///
+    /// # Examples
+    ///
+    /// Leases hold the times of several processes:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use requeue_kube_testing::Link;
+    ///
+    /// let replica = Link::named("replica-1");
+    /// replica.clock_ahead(Duration::from_secs(90));
+    /// ```
+    pub fn clock_ahead(&self, by: Duration) {
+        self.change(|faults| faults.ahead = by);
+    }
+
     /// Delays each request and each event of a watch by a drawn time of at most this.
     pub fn latency(&self, most: Duration) {
         self.change(|faults| faults.latency = most);
@@ -202,6 +227,7 @@ impl Link {
             faults.latency = Duration::ZERO;
             faults.lag.clear();
             faults.list_age = Duration::ZERO;
+            faults.ahead = Duration::ZERO;
             for chance in [
                 &mut faults.errors,
                 &mut faults.timeouts,
@@ -307,7 +333,50 @@ impl Link {
         lag.copied().unwrap_or_default()
     }
 
+    /// The body of a request, with its times as the others see them.
+    pub(crate) fn sent(&self, body: Bytes) -> Bytes {
+        let ahead = self.ahead();
+        match serde_json::from_slice(&body) {
+            Ok(mut value) if !ahead.is_zero() => {
+                move_times(&mut value, ahead);
+                value.to_string().into()
+            }
+            _ => body,
+        }
+    }
+
+    /// An object, with its times as the process sees them.
+    pub(crate) fn received(&self, mut value: Value) -> Value {
+        let ahead = self.ahead();
+        if !ahead.is_zero() {
+            move_times(&mut value, -ahead);
+        }
+        value
+    }
+
+    fn ahead(&self) -> SignedDuration {
+        SignedDuration::try_from(self.state().ahead).unwrap_or(SignedDuration::ZERO)
+    }
+
     pub(crate) fn age_of_lists(&self) -> Duration {
         self.state().list_age
+    }
+}
+
+/// Moves each time in a value.
+fn move_times(value: &mut Value, by: SignedDuration) {
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Array(values) => rest.extend(values),
+            Value::Object(fields) => rest.extend(fields.values_mut()),
+            Value::String(text) => {
+                let time = text.parse::<Timestamp>().ok();
+                if let Some(moved) = time.and_then(|time| time.checked_add(by).ok()) {
+                    *text = moved.to_string();
+                }
+            }
+            _ => {}
+        }
     }
 }

@@ -851,6 +851,7 @@ enum Kind {
     Lag(Duration),
     OldLists(Duration),
     Latency(Duration),
+    ClocksApart(Duration),
     Errors,
     LateEffects,
     Throttling,
@@ -884,6 +885,10 @@ impl Kind {
             Self::Latency(most) => {
                 link.latency(share(most));
                 Box::new(move || link.latency(Duration::ZERO))
+            }
+            Self::ClocksApart(most) => {
+                link.clock_ahead(share(most));
+                Box::new(move || link.clock_ahead(Duration::ZERO))
             }
             Self::Errors => {
                 link.errors(of_100);
@@ -928,6 +933,9 @@ impl Kind {
                 format!("its lists may be {:?} old", most * amount as u32 / 100)
             }
             Self::Latency(most) => format!("requests take up to {:?}", most * amount as u32 / 100),
+            Self::ClocksApart(most) => {
+                format!("its clock is {:?} ahead", most * amount as u32 / 100)
+            }
             Self::Errors => format!("{half} of 100 requests fail"),
             Self::LateEffects => format!("{half} of 100 writes time out and land later"),
             Self::Throttling => format!("{half} of 100 requests are throttled"),
@@ -986,6 +994,7 @@ pub struct Faults {
     lag: Duration,
     old_lists: Duration,
     latency: Duration,
+    clocks_apart: Duration,
     errors: bool,
     late_effects: bool,
     throttling: bool,
@@ -996,12 +1005,14 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Draws every fault: watches lag up to 5 s, lists are up to 5 s old, requests take up to 2 s.
+    /// Draws every fault but clocks that are apart, which concern only what compares the times of
+    /// several processes. Watches lag up to 5 s, lists are up to 5 s old, requests take up to 2 s.
     pub fn all() -> Self {
         Self {
             lag: Duration::from_secs(5),
             old_lists: Duration::from_secs(5),
             latency: Duration::from_secs(2),
+            clocks_apart: Duration::ZERO,
             errors: true,
             late_effects: true,
             throttling: true,
@@ -1018,6 +1029,7 @@ impl Faults {
             lag: Duration::ZERO,
             old_lists: Duration::ZERO,
             latency: Duration::ZERO,
+            clocks_apart: Duration::ZERO,
             errors: false,
             late_effects: false,
             throttling: false,
@@ -1043,6 +1055,13 @@ impl Faults {
     /// Sets how long a request takes at most, each way.
     pub fn latency(mut self, most: Duration) -> Self {
         self.latency = most;
+        self
+    }
+
+    /// Sets how far the clock of a replica is [ahead](Link::clock_ahead) of those of the others at
+    /// most.
+    pub fn clocks_apart(mut self, most: Duration) -> Self {
+        self.clocks_apart = most;
         self
     }
 
@@ -1097,6 +1116,7 @@ impl Faults {
             timed(self.lag, Kind::Lag),
             timed(self.old_lists, Kind::OldLists),
             timed(self.latency, Kind::Latency),
+            timed(self.clocks_apart, Kind::ClocksApart),
             drawn(self.errors, Kind::Errors),
             drawn(self.late_effects, Kind::LateEffects),
             drawn(self.throttling, Kind::Throttling),

@@ -122,7 +122,8 @@ impl Watch {
                     if line["type"] != "BOOKMARK" && self.link.repeats() {
                         self.queued.push_front(line.clone());
                     }
-                    line["object"] = shaped(&self.asked, line["object"].take());
+                    let object = shaped(&self.asked, line["object"].take());
+                    line["object"] = self.link.received(object);
                     return Some(Ok(line));
                 }
                 Err(until) => until,

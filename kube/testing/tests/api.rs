@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{
@@ -708,4 +709,45 @@ async fn events_are_published_and_repeated_ones_counted() {
         Some("a")
     );
     assert_eq!(events[0].series.as_ref().unwrap().count, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_ahead_writes_later_times_and_reads_earlier_ones() {
+    let (cluster, exact) = cluster();
+    let link = Link::named("ahead");
+    link.clock_ahead(Duration::from_secs(90));
+    let [exact, ahead] = [exact, cluster.client(&link)].map(Api::<Lease>::default_namespaced);
+    let renewed = |lease: &Lease| serde_json::to_value(lease).unwrap()["spec"]["renewTime"].clone();
+    let lease = |time| {
+        serde_json::from_value(json!({
+            "metadata": {"name": "manager"}, "spec": {"renewTime": time},
+        }))
+        .unwrap()
+    };
+
+    let noon = lease("2026-11-26T12:00:00.500000Z");
+    let created = ahead.create(&PostParams::default(), &noon).await.unwrap();
+    assert_eq!(
+        renewed(&created),
+        "2026-11-26T12:00:00.500000Z",
+        "its own times are its own"
+    );
+    let seen = exact.get("manager").await.unwrap();
+    assert_eq!(renewed(&seen), "2026-11-26T12:01:30.500000Z");
+
+    // What it has read and not changed stays as it is for the others.
+    let unchanged = ahead
+        .replace("manager", &PostParams::default(), &created)
+        .await
+        .unwrap();
+    assert_eq!(exact.get("manager").await.unwrap(), seen);
+    let mut events = ahead
+        .watch(&WatchParams::default(), "0")
+        .await
+        .unwrap()
+        .boxed();
+    match events.try_next().await.unwrap() {
+        Some(WatchEvent::Added(shown)) => assert_eq!(shown, unchanged),
+        other => panic!("{other:?}"),
+    }
 }
