@@ -27,7 +27,7 @@ pub trait Runs<K> {
     /// Returns the time of the queue's clock.
     fn now(&self) -> Instant;
 
-    /// Returns whether the queue has a key, if only for its failures.
+    /// Returns whether a key is ready, active, delayed or suspended. Failures alone do not count.
     fn contains(&self, key: &K) -> bool;
 }
 
