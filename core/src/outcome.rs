@@ -461,7 +461,7 @@ impl KeyState {
     /// `None` if the queue keeps it only for its failures. O(1).
     ///
     /// A key that is ready or active is ready there, because the end of its run cannot be known. A
-    /// delay that it also has is left out.
+    /// delay that it also has is left out. A suspended key is delayed there until its timeout.
     ///
     /// # Examples
     ///
@@ -488,7 +488,7 @@ impl KeyState {
     /// assert_eq!((saved[0].key, saved[0].left.as_secs()), ("lease-3", 40));
     /// ```
     pub fn leftover<K>(self, key: K, now: Instant) -> Option<Leftover<K>> {
-        let left = match self.due {
+        let left = match self.suspended.or(self.due) {
             _ if self.ready || self.active => Duration::ZERO,
             due if due?.is_never() => Duration::MAX,
             due => due?.saturating_since(now),

@@ -487,6 +487,20 @@ fn a_suspended_key_is_handed_back_with_the_time_left() {
 }
 
 #[test]
+fn a_snapshot_saves_a_suspended_key_as_a_shutdown_hands_it_back() {
+    let mut queue = suspended(NoLimit);
+    queue.at(at(0)).add_after(1, 3 * MS).unwrap();
+    let (mut saved, mut sweep) = (Vec::new(), Sweep::new());
+    while queue.at(at(4)).snapshot_some(&mut sweep, |key, state| {
+        saved.extend(state.leftover(*key, at(4)));
+    }) {}
+    queue.at(at(4)).shut_down();
+    let handed_back = queue.at(at(4)).take_delayed();
+    assert_eq!(saved.pop(), handed_back);
+    assert_eq!(handed_back.map(|it| it.left), Some(6 * MS));
+}
+
+#[test]
 fn a_fixed_queue_without_room_for_suspensions_snoozes() {
     let mut queue: Queue<u8, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit);
     queue.at(at(0)).add(1).unwrap();
