@@ -111,9 +111,9 @@ impl Instant {
     /// one that is divisible by the largest power of two nanoseconds. O(1).
     ///
     /// Timers that may end a little later end together like this, though they know nothing of each
-    /// other. With a slack of at least 2^k ns an instant is a multiple of 2^k ns, so any number of
-    /// timers with a slack of 1.1 s (2^30 ns) wake their processor at most every 1.07 s. Linux
-    /// rounded its timers like this (`apply_slack`, 2010).
+    /// other. With a slack of at least 2^k ns each of them ends at a multiple of 2^k ns. So timers
+    /// with a slack of 1.1 s, which is more than 2^30 ns, wake a processor at most once in 2^30 ns,
+    /// however many there are. Linux rounded its timers like this (`apply_slack`, 2010).
     ///
     /// [`Instant::NEVER`] stays, and no other instant becomes it.
     ///
