@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use requeue_core::{Action, Concurrency, Failure, Instant, RunContext, RunEvent};
+use requeue_core::{Concurrency, Instant, RunContext, RunEvent};
 
 use crate::text::{cut, id, millis};
 use crate::view::{EndView, QueueView, RunView, Times};
@@ -79,11 +79,10 @@ impl<K: Clone + Eq + Hash> History<K> {
     }
 
     pub(crate) fn note<E: Display>(&self, key: &K, event: &RunEvent<'_, E>, now: Instant) {
+        let outcome = event.outcome().unwrap_or_default();
         match event {
             RunEvent::Started(context) => self.lock().begin(key, context, now),
-            RunEvent::Finished { action, took, .. } => {
-                self.end(key, outcome(*action), None, *took, now);
-            }
+            RunEvent::Finished { took, .. } => self.end(key, outcome, None, *took, now),
             RunEvent::Failed {
                 failure,
                 is_given_up,
@@ -91,14 +90,6 @@ impl<K: Clone + Eq + Hash> History<K> {
                 ..
             } => {
                 let error = cut(*failure, ERROR_MAX);
-                let outcome = match (failure, is_given_up) {
-                    (Failure::Panic(_), false) => "panicked",
-                    (Failure::Panic(_), true) => "panicked, given up",
-                    (Failure::TimedOut(_), false) => "timed out",
-                    (Failure::TimedOut(_), true) => "timed out, given up",
-                    (_, false) => "failed",
-                    (_, true) => "failed, given up",
-                };
                 if *is_given_up {
                     self.lock().given_up += 1;
                 }
@@ -270,17 +261,5 @@ impl<K> End<K> {
             took_ms: self.took.as_secs_f64() * 1e3,
             ago_ms: millis(now.saturating_since(self.at)),
         }
-    }
-}
-
-/// How a run ended that has not failed.
-const fn outcome(action: Action) -> &'static str {
-    match action {
-        Action::Success => "success",
-        Action::RequeueAfter(_) => "requeued",
-        Action::Snooze(_) => "runs again later",
-        Action::Suspend(_) => "suspended",
-        Action::Poll(..) => "polls",
-        _ => "released",
     }
 }

@@ -90,6 +90,39 @@ pub enum RunEvent<'e, E> {
     Aborted,
 }
 
+impl<E> RunEvent<'_, E> {
+    /// Returns how the run has ended, in the words of its span: "success", "requeued", "failed, given
+    /// up" and so on. `None` if it has not ended, or was aborted. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use requeue::std::{WorkQueue, Workers};
+    ///
+    /// let queue = WorkQueue::new();
+    /// let _ = queue.add("node-7");
+    /// queue.shut_down();
+    /// let workers = Workers::new(1).on_event(|node, event| {
+    ///     if let Some(outcome) = event.outcome() {
+    ///         println!("{node}: {outcome}");
+    ///     }
+    /// });
+    /// queue.run(workers, |_: &&str| {})?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn outcome(&self) -> Option<&'static str> {
+        match self {
+            Self::Finished { action, .. } => Some(Outcome::of(*action).name()),
+            Self::Failed {
+                failure,
+                is_given_up,
+                ..
+            } => Some(Outcome::of_failure(failure, *is_given_up).name()),
+            _ => None,
+        }
+    }
+}
+
 /// An observer of the runs of workers.
 pub(super) type Observer<'w, K, E> = dyn Fn(&K, &RunEvent<'_, E>) + Send + Sync + 'w;
 
@@ -256,5 +289,21 @@ impl<'w, K, E> Workers<'w, K, E> {
         for observer in &self.observers {
             contain(|| observer(key, event));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priority_and_slack_do_not_change_the_name_of_an_outcome() {
+        let action = Action::RequeueAfter(Duration::ZERO);
+        for action in [action, action.with_priority(1), action.with_slack(20)] {
+            let took = Duration::ZERO;
+            let event: RunEvent<'_, ()> = RunEvent::Finished { action, took };
+            assert_eq!(event.outcome(), Some("requeued"));
+        }
+        assert_eq!(RunEvent::<()>::Started(RunContext::new(1)).outcome(), None);
     }
 }

@@ -24,6 +24,10 @@ pub(super) use enabled::log_failure;
 pub(super) struct Outcome(&'static str);
 
 impl Outcome {
+    pub(super) const fn name(self) -> &'static str {
+        self.0
+    }
+
     /// The outcome of a run that has not failed.
     pub(super) const fn of(action: Action) -> Self {
         Self(match action.into_parts().0 {
