@@ -456,7 +456,11 @@ impl Base {
 
     /// The path of a file or page of the window.
     pub(crate) fn path(&self, own: &str) -> String {
-        format!("{}/{own}", self.0)
+        match own {
+            // A nested router is not found under its path with a slash.
+            "" if !self.0.is_empty() => self.0.clone(),
+            own => format!("{}/{own}", self.0),
+        }
     }
 
     pub(crate) fn queue(&self, name: &str) -> String {

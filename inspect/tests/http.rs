@@ -303,13 +303,33 @@ async fn what_is_not_there_is_told_in_a_sentence() {
         let (status, page) = get(&app, &format!("/ops/queues{path}")).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(
-            page.contains(sentence) && page.contains("href=\"/ops/queues/\""),
+            page.contains(sentence) && page.contains("href=\"/ops/queues\""),
             "{page}"
         );
     }
     let (status, answer) = get(&app, "/ops/queues/api/queues/orders/keys?limit=many").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(answer.contains("invalid digit"), "{answer}");
+}
+
+#[tokio::test]
+async fn links_of_a_nested_window_lead_to_its_pages() {
+    let (_queue, _dead, inspector) = busy().await;
+    let app = Router::new().nest("/ops", Registry::new().with(inspector).router());
+    let mut paths = vec!["/ops".to_owned()];
+    let mut at = 0;
+    while let Some(path) = paths.get(at).cloned() {
+        let (status, page) = get(&app, &path).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        for link in page.split("href=\"").skip(1) {
+            let link = link.split(['"', '#']).next().unwrap().replace("&amp;", "&");
+            if !link.is_empty() && !paths.contains(&link) && paths.len() < 50 {
+                paths.push(link);
+            }
+        }
+        at += 1;
+    }
+    assert!(paths.len() > 10, "{paths:?}");
 }
 
 #[tokio::test]
