@@ -36,6 +36,6 @@ async fn main() {
             }
         };
         tokio::join!(work, events);
-        queue.clear(); // Drops the changes after the first second.
+        queue.clear(); // What was changed after a second.
     }
 }

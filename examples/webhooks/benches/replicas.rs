@@ -89,7 +89,7 @@ async fn spread(replicas: &[Service]) {
     let user = User::new();
     for replica in replicas {
         loop {
-            let team = user.get(replica, "/stats").await.json["team"].clone();
+            let team = user.get(replica, "/shards").await.json;
             let owned = |member: &serde_json::Value| member["shards"].as_u64().unwrap();
             let owned: Vec<u64> = team["members"]
                 .as_array()

@@ -1,47 +1,52 @@
 //! What users ask for over HTTP.
 
-mod document;
-mod request;
-mod response;
-
-use std::net::SocketAddr;
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, to_bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, put};
+use axum::{Json, Router};
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::{Method, Request, Response, StatusCode};
+use http_body_util::LengthLimitError;
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::dispatch::Dispatcher;
-use crate::key::parse_id;
-use crate::origin::Hosts;
+use crate::document;
+use crate::key::{Key, parse_id};
+use crate::origin::{self, Host};
+use crate::say;
 use crate::sign::Secret;
-use crate::snapshot::snapshot;
-use crate::stats::{Look, Stats};
 use crate::store::{
-    NewSecret, NewSubscription, Object, Owed, PutSubscription, State, Subscription,
+    NewSecret, NewSubscription, Object, PutSubscription, State as Owed, StoreError, Subscription,
 };
 use crate::target::{Target, URL_LEN_MAX};
-use crate::team::ShownTeam;
 
-use request::{Query, body};
-use response::{Refused, empty, html, json, text};
-
-/// Answers requests.
+/// What the handlers share.
 pub(crate) struct Api {
     pub(crate) dispatcher: Arc<Dispatcher>,
-    pub(crate) stats: Arc<Stats>,
-    pub(crate) hosts: Hosts,
+    pub(crate) prometheus: PrometheusHandle,
+    pub(crate) hosts: Vec<Host>,
 }
 
-type Answer = Result<Response<Full<Bytes>>, Refused>;
+type Shared = State<Arc<Api>>;
+type Answer = Result<Response, Refused>;
 
-/// How long a request may take, its body included.
+/// How long a request may take, its body included, and how long the body.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const OBJECT_BYTES_MAX: usize = 256 * 1024;
 
@@ -52,7 +57,143 @@ const SUBSCRIPTION_BYTES_MAX: usize = 6 * URL_LEN_MAX + 1024;
 const RATE_MIN: f64 = 0.001;
 const RATE_MAX: f64 = 10_000.0;
 
-const PAGE: &str = include_str!("page.html");
+/// How many deliveries are listed at once.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+
+/// Returns everything that is served. `window` shows the queue.
+pub(crate) fn router(api: Arc<Api>, window: Router) -> Router {
+    let subscription = put(put_subscription)
+        .get(get_subscription)
+        .delete(delete_subscription);
+    Router::new()
+        .route("/subscriptions/{id}", subscription)
+        .route(
+            "/objects/{id}",
+            put(put_object).get(get_object).delete(delete_object),
+        )
+        .route("/deliveries", get(deliveries))
+        .route("/shards", get(shards))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(health))
+        .route("/", get(async || Redirect::to("/window/queues/webhooks")))
+        .method_not_allowed_fallback(async || {
+            Refused::new(StatusCode::METHOD_NOT_ALLOWED, "no such method here")
+        })
+        .fallback(async || Refused::missing("there is no such path"))
+        .with_state(Arc::clone(&api))
+        .nest("/window", window)
+        .layer(from_fn_with_state(api, guard))
+}
+
+/// Refuses what web sites elsewhere send, and limits the time of a request.
+async fn guard(State(api): Shared, request: Request, next: Next) -> Response {
+    let (method, uri) = (request.method(), request.uri());
+    if let Err(refused) = origin::check(&api.hosts, method, uri, request.headers()) {
+        return refused.into_response();
+    }
+    let answer = timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    let mut answer = answer.unwrap_or_else(|_| {
+        let why = "that took too long";
+        Refused::new(StatusCode::REQUEST_TIMEOUT, why).into_response()
+    });
+    let headers = answer.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let cached = headers.entry(CACHE_CONTROL);
+    cached.or_insert(HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// Why a request failed, as shown to the client.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    status: StatusCode,
+    why: Cow<'static, str>,
+}
+
+impl Refused {
+    pub(crate) fn new(status: StatusCode, why: impl Into<Cow<'static, str>>) -> Self {
+        let why = why.into();
+        Self { status, why }
+    }
+
+    /// The client made a mistake.
+    pub(crate) fn input(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, why)
+    }
+
+    fn missing(why: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, why)
+    }
+
+    /// The service failed. The operator learns why, the client does not.
+    fn fault(error: &dyn Display) -> Self {
+        say(&error.to_string());
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "something is wrong here")
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.why }))).into_response()
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        say(&error.to_string());
+        let why = "the database does not answer";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, why)
+    }
+}
+
+impl From<QueryRejection> for Refused {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::input(rejection.body_text())
+    }
+}
+
+/// The id in a path.
+struct Id(Arc<str>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let id = path.ok().and_then(|Path(text)| parse_id(&text));
+        let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores, \
+                   and neither . nor ..";
+        id.map(Self).ok_or(Refused::input(why))
+    }
+}
+
+/// Reads a body of at most `bytes_max`.
+async fn body(body: Body, bytes_max: usize) -> Result<Bytes, Refused> {
+    let read = timeout(BODY_TIMEOUT, to_bytes(body, bytes_max)).await;
+    let read = read.map_err(|_| {
+        let why = "the body did not come in time";
+        Refused::new(StatusCode::REQUEST_TIMEOUT, why)
+    })?;
+    read.map_err(|error| {
+        if error.into_inner().is::<LengthLimitError>() {
+            let why = format!("too long: {bytes_max} bytes at most");
+            Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+        } else {
+            Refused::input("the body is broken off")
+        }
+    })
+}
+
+/// Runs something to its end, even if its client goes away: a key has to be added for each change
+/// in the database.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, Refused> {
+    let done = tokio::spawn(work).await;
+    done.map_err(|error| Refused::fault(&error))?
+        .map_err(Refused::from)
+}
 
 /// A subscription, as it is put.
 #[derive(Deserialize)]
@@ -65,292 +206,6 @@ struct PutBody {
     secret: Option<Option<String>>,
 }
 
-/// A subscription, as it is shown: of the URL only what is no secret, and of the secret nothing.
-#[derive(Serialize)]
-struct ShownSubscription<'a> {
-    id: &'a str,
-    receiver: String,
-    rate: Option<f64>,
-    signed: bool,
-}
-
-#[derive(Serialize)]
-struct ShownChange<'a> {
-    id: &'a str,
-    version: i64,
-    subscriptions: usize,
-}
-
-#[derive(Serialize)]
-struct ShownObject<'a> {
-    id: &'a str,
-    version: i64,
-    data: &'a RawValue,
-}
-
-#[derive(Serialize)]
-struct ShownDeliveries<'a> {
-    total: i64,
-    deliveries: Vec<ShownDelivery<'a>>,
-    /// The next page is asked for with this as `after`.
-    next: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ShownDelivery<'a> {
-    subscription: &'a str,
-    object: &'a str,
-    version: i64,
-    delivered: i64,
-    /// How often it failed since it last succeeded or was given up.
-    failures: u32,
-    error: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct ShownStats {
-    now: Look,
-    history: Vec<Look>,
-    /// `None` if this process alone delivers.
-    team: Option<ShownTeam>,
-}
-
-impl Api {
-    /// Handles a request received at the address `local`.
-    pub(crate) async fn answer(
-        &self,
-        local: SocketAddr,
-        request: Request<Incoming>,
-    ) -> Response<Full<Bytes>> {
-        if let Err(foreign) = self.hosts.check(local, &request) {
-            return Refused::from(foreign).into_response();
-        }
-        let answer = timeout(REQUEST_TIMEOUT, self.route(request)).await;
-        let answer = answer.unwrap_or(Err(Refused::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "that took too long",
-        )));
-        answer.unwrap_or_else(Refused::into_response)
-    }
-
-    async fn route(&self, request: Request<Incoming>) -> Answer {
-        let path = request.uri().path().to_owned();
-        let segments: Vec<&str> = path.split('/').skip(1).collect();
-        let method = request.method().clone();
-        match (&segments[..], &method) {
-            (["subscriptions", id], _) => {
-                let id = named(id)?;
-                match method {
-                    Method::PUT => self.put_subscription(id, request).await,
-                    Method::GET => self.subscription(id).await,
-                    Method::DELETE => self.delete_subscription(id).await,
-                    _ => Err(Refused::method("GET, PUT, DELETE")),
-                }
-            }
-            (["objects", id], _) => {
-                let id = named(id)?;
-                match method {
-                    Method::PUT => self.put_object(id, request).await,
-                    Method::GET => self.object(id).await,
-                    Method::DELETE => self.delete_object(id).await,
-                    _ => Err(Refused::method("GET, PUT, DELETE")),
-                }
-            }
-            (["" | "deliveries" | "queue" | "stats" | "healthz" | "metrics"], method) => {
-                if method != Method::GET {
-                    return Err(Refused::method("GET"));
-                }
-                self.look(segments[0], &Query::of(request.uri())).await
-            }
-            _ => Err(Refused::new(StatusCode::NOT_FOUND, "there is no such path")),
-        }
-    }
-
-    async fn look(&self, at: &str, query: &Query<'_>) -> Answer {
-        match at {
-            "deliveries" => self.deliveries(query).await,
-            "queue" => Ok(json(
-                StatusCode::OK,
-                &snapshot(&self.stats.queue, query.limit()?),
-            )),
-            "stats" => self.stats(query).await,
-            "healthz" => self.health().await,
-            "metrics" => Ok(text(self.stats.prometheus.render())),
-            _ => Ok(html(PAGE)),
-        }
-    }
-
-    async fn put_subscription(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
-        let bytes = body(request, SUBSCRIPTION_BYTES_MAX).await?;
-        let new: PutBody = serde_json::from_slice(&bytes).map_err(|error| {
-            // Serde's own message may quote the URL, so only the place is shown.
-            let (line, column) = (error.line(), error.column());
-            let like = "this is no JSON like {\"url\": \"…\", \"rate\": 10}";
-            Refused::input(format!("{like}: see line {line} column {column}"))
-        })?;
-        let target = Target::parse(&new.url, self.dispatcher.allow_private);
-        let target = target.map_err(Refused::input)?;
-        if new
-            .rate
-            .is_some_and(|rate| !(RATE_MIN..=RATE_MAX).contains(&rate))
-        {
-            return Err(Refused::input("the rate has to be between 0.001 and 10000"));
-        }
-        if let Some(Some(secret)) = &new.secret {
-            Secret::parse(secret).map_err(Refused::input)?;
-        }
-        let subscription = NewSubscription {
-            url: new.url,
-            rate: new.rate,
-            secret: new.secret.map_or(NewSecret::Kept, NewSecret::Given),
-        };
-        let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
-        let put = whole(async move { dispatcher.put_subscription(name, subscription).await });
-        let status = match put.await?? {
-            PutSubscription::Created => StatusCode::CREATED,
-            PutSubscription::Changed => StatusCode::OK,
-            PutSubscription::TooMany => {
-                let why = "there are too many subscriptions";
-                return Err(Refused::new(StatusCode::CONFLICT, why));
-            }
-        };
-        // It may have kept a secret that it had before.
-        let kept = self.dispatcher.store.subscription(Arc::clone(&id)).await?;
-        let shown = ShownSubscription {
-            id: &id,
-            receiver: target.to_string(),
-            rate: new.rate,
-            signed: kept.is_some_and(|kept| self.is_signed(&kept)),
-        };
-        Ok(json(status, &shown))
-    }
-
-    async fn subscription(&self, id: Arc<str>) -> Answer {
-        let found = self.dispatcher.store.subscription(Arc::clone(&id)).await?;
-        let subscription = found.ok_or(Refused::missing("there is no such subscription"))?;
-        // Private or not, it may be shown.
-        let target = Target::parse(&subscription.url, true).map_err(Refused::input)?;
-        let shown = ShownSubscription {
-            id: &id,
-            receiver: target.to_string(),
-            rate: subscription.rate,
-            signed: self.is_signed(&subscription),
-        };
-        Ok(json(StatusCode::OK, &shown))
-    }
-
-    fn is_signed(&self, subscription: &Subscription) -> bool {
-        subscription.secret.is_some() || self.dispatcher.poster.always_signs()
-    }
-
-    async fn delete_subscription(&self, id: Arc<str>) -> Answer {
-        let dispatcher = Arc::clone(&self.dispatcher);
-        let deleted = whole(async move { dispatcher.delete_subscription(id).await });
-        match deleted.await?? {
-            true => Ok(empty()),
-            false => Err(Refused::missing("there is no such subscription")),
-        }
-    }
-
-    async fn put_object(&self, id: Arc<str>, request: Request<Incoming>) -> Answer {
-        let bytes = body(request, OBJECT_BYTES_MAX).await?;
-        let data = document::parse(&bytes)?;
-        let (dispatcher, name) = (Arc::clone(&self.dispatcher), Arc::clone(&id));
-        let change = whole(async move { dispatcher.put_object(name, data).await });
-        let change = change.await??;
-        let status = match change.is_new {
-            true => StatusCode::CREATED,
-            false => StatusCode::OK,
-        };
-        let shown = ShownChange {
-            id: &id,
-            version: change.version,
-            subscriptions: change.subscriptions.len(),
-        };
-        Ok(json(status, &shown))
-    }
-
-    async fn object(&self, id: Arc<str>) -> Answer {
-        let found = self.dispatcher.store.object(Arc::clone(&id)).await?;
-        let Object { version, body } = found.ok_or(Refused::missing("there is no such object"))?;
-        let data = serde_json::from_str(&body);
-        let data = data.map_err(|error| Refused::fault(&error))?;
-        let shown = ShownObject {
-            id: &id,
-            version,
-            data,
-        };
-        Ok(json(StatusCode::OK, &shown))
-    }
-
-    async fn delete_object(&self, id: Arc<str>) -> Answer {
-        let dispatcher = Arc::clone(&self.dispatcher);
-        let deleted = whole(async move { dispatcher.delete_object(id).await });
-        match deleted.await?? {
-            true => Ok(empty()),
-            false => Err(Refused::missing("there is no such object")),
-        }
-    }
-
-    async fn deliveries(&self, query: &Query<'_>) -> Answer {
-        let state = match query.get("state") {
-            Some("pending") => State::Pending,
-            Some("failed") => State::Failed,
-            _ => {
-                return Err(Refused::input(
-                    "state=pending or state=failed has to be given",
-                ));
-            }
-        };
-        let (limit, after) = (query.limit()?, query.after()?);
-        let (store, queue) = (&self.dispatcher.store, &self.dispatcher.queue);
-        let total = store.owed_len(state).await?;
-        let owed = store.owed(state, after, limit).await?;
-        let is_full = limit > 0 && owed.len() == limit;
-        let shown = |owed: &'_ Owed| queue.failures(&owed.key);
-        let failures: Vec<u32> = owed.iter().map(shown).collect();
-        let deliveries = owed
-            .iter()
-            .zip(failures)
-            .map(|(owed, failures)| ShownDelivery {
-                subscription: &owed.key.subscription,
-                object: &owed.key.object,
-                version: owed.version,
-                delivered: owed.delivered,
-                failures,
-                error: owed.error.as_deref(),
-            });
-        let shown = ShownDeliveries {
-            total,
-            deliveries: deliveries.collect(),
-            next: owed
-                .last()
-                .filter(|_| is_full)
-                .map(|owed| owed.key.to_string()),
-        };
-        Ok(json(StatusCode::OK, &shown))
-    }
-
-    async fn stats(&self, query: &Query<'_>) -> Answer {
-        let (now, history) = self.stats.show(query.number("after")?).await;
-        let team = self.dispatcher.team.get().map(|team| team.shown());
-        let shown = ShownStats { now, history, team };
-        Ok(json(StatusCode::OK, &shown))
-    }
-
-    async fn health(&self) -> Answer {
-        self.dispatcher.store.check().await?;
-        if self.dispatcher.queue.is_shutting_down() {
-            let why = "the service is stopping";
-            return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
-        }
-        if let Some(Err(why)) = self.dispatcher.team.get().map(|team| team.health()) {
-            return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
-        }
-        Ok(text("ok\n"))
-    }
-}
-
 /// Tells `null` from a field that is missing.
 fn some<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
 where
@@ -360,18 +215,182 @@ where
     T::deserialize(from).map(Some)
 }
 
-fn named(id: &str) -> Result<Arc<str>, Refused> {
-    let why = "an id is 1 to 128 letters, digits, dots, dashes and underscores, \
-               and neither . nor ..";
-    parse_id(id).ok_or(Refused::input(why))
+async fn put_subscription(State(api): Shared, Id(id): Id, request: Request) -> Answer {
+    let bytes = body(request.into_body(), SUBSCRIPTION_BYTES_MAX).await?;
+    let new: PutBody = serde_json::from_slice(&bytes).map_err(|error| {
+        // Serde's own message may quote the URL, so only the place is shown.
+        let (line, column) = (error.line(), error.column());
+        let like = "this is no JSON like {\"url\": \"…\", \"rate\": 10}";
+        Refused::input(format!("{like}: see line {line} column {column}"))
+    })?;
+    let target = Target::parse(&new.url, api.dispatcher.allow_private);
+    target.map_err(Refused::input)?;
+    let is_rate = |rate| (RATE_MIN..=RATE_MAX).contains(&rate);
+    if !new.rate.is_none_or(is_rate) {
+        return Err(Refused::input("the rate has to be between 0.001 and 10000"));
+    }
+    if let Some(Some(secret)) = &new.secret {
+        Secret::parse(secret).map_err(Refused::input)?;
+    }
+    let subscription = NewSubscription {
+        url: new.url,
+        rate: new.rate,
+        secret: new.secret.map_or(NewSecret::Kept, NewSecret::Given),
+    };
+    let (dispatcher, name) = (Arc::clone(&api.dispatcher), Arc::clone(&id));
+    let put = whole(async move { dispatcher.put_subscription(name, subscription).await });
+    let status = match put.await? {
+        PutSubscription::Created => StatusCode::CREATED,
+        PutSubscription::Changed => StatusCode::OK,
+        PutSubscription::TooMany => {
+            let why = "there are too many subscriptions";
+            return Err(Refused::new(StatusCode::CONFLICT, why));
+        }
+    };
+    // It may have kept a secret that it had before.
+    let shown = get_subscription(State(api), Id(id)).await?;
+    Ok((status, shown).into_response())
 }
 
-/// Runs something to its end, even if its client goes away: a key has to be added for each change
-/// in the database.
-async fn whole<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Refused> {
-    tokio::spawn(work)
-        .await
-        .map_err(|error| Refused::fault(&error))
+/// Shows of the URL only what is no secret, and of the secret nothing.
+async fn get_subscription(State(api): Shared, Id(id): Id) -> Answer {
+    let found = api.dispatcher.store.subscription(Arc::clone(&id)).await?;
+    let found = found.ok_or(Refused::missing("there is no such subscription"))?;
+    let Subscription { url, rate, secret } = found;
+    // Private or not, it may be shown.
+    let receiver = Target::parse(&url, true).map_err(Refused::input)?;
+    let signed = secret.is_some() || api.dispatcher.poster.always_signs();
+    let receiver = receiver.to_string();
+    let shown = json!({ "id": id, "receiver": receiver, "rate": rate, "signed": signed });
+    Ok(Json(shown).into_response())
+}
+
+async fn delete_subscription(State(api): Shared, Id(id): Id) -> Answer {
+    let dispatcher = Arc::clone(&api.dispatcher);
+    match whole(async move { dispatcher.delete_subscription(id).await }).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(Refused::missing("there is no such subscription")),
+    }
+}
+
+async fn put_object(State(api): Shared, Id(id): Id, request: Request) -> Answer {
+    let bytes = body(request.into_body(), OBJECT_BYTES_MAX).await?;
+    let data = document::parse(&bytes).map_err(|error| {
+        Refused::input(format!("no JSON that every receiver can read: {error}"))
+    })?;
+    let (dispatcher, name) = (Arc::clone(&api.dispatcher), Arc::clone(&id));
+    let change = whole(async move { dispatcher.put_object(name, data).await }).await?;
+    let status = match change.is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    let (version, count) = (change.version, change.subscriptions.len());
+    let shown = json!({ "id": id, "version": version, "subscriptions": count });
+    Ok((status, Json(shown)).into_response())
+}
+
+async fn get_object(State(api): Shared, Id(id): Id) -> Answer {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        id: &'a str,
+        version: i64,
+        data: &'a RawValue,
+    }
+
+    let found = api.dispatcher.store.object(Arc::clone(&id)).await?;
+    let Object { version, body } = found.ok_or(Refused::missing("there is no such object"))?;
+    let data = serde_json::from_str(&body);
+    let data = data.map_err(|error| Refused::fault(&error))?;
+    let shown = Shown {
+        id: &id,
+        version,
+        data,
+    };
+    Ok(Json(shown).into_response())
+}
+
+async fn delete_object(State(api): Shared, Id(id): Id) -> Answer {
+    let dispatcher = Arc::clone(&api.dispatcher);
+    match whole(async move { dispatcher.delete_object(id).await }).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(Refused::missing("there is no such object")),
+    }
+}
+
+/// Which deliveries are listed.
+#[derive(Deserialize)]
+struct Listed {
+    state: Owed,
+    limit: Option<usize>,
+    after: Option<Key>,
+}
+
+async fn deliveries(State(api): Shared, query: Result<Query<Listed>, QueryRejection>) -> Answer {
+    let Query(Listed {
+        state,
+        limit,
+        after,
+    }) = query?;
+    let limit = limit.unwrap_or(LIMIT_DEFAULT).min(LIMIT_MAX);
+    let (store, queue) = (&api.dispatcher.store, &api.dispatcher.queue);
+    let total = store.owed_len(state).await?;
+    let owed = store.owed(state, after, limit).await?;
+    let is_full = limit > 0 && owed.len() == limit;
+    let next = owed.last().filter(|_| is_full);
+    let next = next.map(|owed| owed.key.to_string());
+    let deliveries = owed.iter().map(|owed| {
+        json!({
+            "subscription": owed.key.subscription,
+            "object": owed.key.object,
+            "version": owed.version,
+            "delivered": owed.delivered,
+            "failures": queue.failures(&owed.key),
+            "error": owed.error,
+        })
+    });
+    let deliveries: Vec<_> = deliveries.collect();
+    let shown = json!({ "total": total, "deliveries": deliveries, "next": next });
+    Ok(Json(shown).into_response())
+}
+
+/// Shows who owns the shards; `null` if this process alone delivers.
+async fn shards(State(api): Shared) -> Json<serde_json::Value> {
+    Json(api.dispatcher.team.get().map(|team| team.shown()).into())
+}
+
+async fn metrics(State(api): Shared) -> String {
+    api.dispatcher.queue.report_running();
+    api.prometheus.render()
+}
+
+async fn health(State(api): Shared) -> Result<&'static str, Refused> {
+    let unavailable = |why: String| Refused::new(StatusCode::SERVICE_UNAVAILABLE, why);
+    let Dispatcher {
+        store, queue, team, ..
+    } = &*api.dispatcher;
+    store.check().await?;
+    if queue.is_shutting_down() {
+        return Err(unavailable("the service is stopping".into()));
+    }
+    team.get()
+        .map_or(Ok(()), |team| team.health())
+        .map_err(unavailable)?;
+    Ok("ok\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_to_come() {
+        let begun = Instant::now();
+        let never = stream::pending::<Result<Bytes, std::io::Error>>();
+        let refused = body(Body::from_stream(never), 1).await.unwrap_err();
+        assert_eq!(refused.status, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(begun.elapsed(), BODY_TIMEOUT);
+    }
 }

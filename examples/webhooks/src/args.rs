@@ -1,321 +1,139 @@
 //! The command line.
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::num::{NonZeroU32, NonZeroUsize, ParseIntError};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use lexopt::prelude::*;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, Parser};
 
 use crate::key::parse_id;
 use crate::origin::Host;
 use crate::server::Limits;
 use crate::store::Database;
 
-const HELP: &str = "\
-Posts the current state of objects to subscribers over HTTP.
-
-Usage: webhooks [OPTIONS]
-
-Options:
-  -l, --listen ADDR     where to serve [default: 127.0.0.1:8080]; there is no
-                        authentication: every client that reaches it may use it
-      --host NAME       a name that clients use for this service, with or
-                        without a port; may be repeated. Its address and
-                        localhost need not be given, all others are refused
-  -d, --database FILE   the SQLite file, made if it is not there
-                        [default: webhooks.sqlite], or the URL of a PostgreSQL,
-                        postgres://USER@HOST/NAME; PGPASSWORD is used if it
-                        holds no password
-  -j, --workers N       how many deliveries at once [default: 32]; at most
-                        a quarter of them to one host
-      --secret-file F   a file with the secret that signs deliveries of
-                        subscriptions that have none: whsec_ and 24 to 64
-                        bytes in base64
-      --allow-private   deliver to loopback and private addresses as well
-      --tries N         how often a version is tried before it is listed as
-                        failed [default: 8]
-      --pause MILLIS    how long after the first failure; each pause is twice as
-                        long as the one before, up to 5 minutes [default: 500];
-                        a host that does not answer rests as long
-      --timeout MILLIS  how long one delivery may take [default: 10000]
-      --idle SECONDS    how long a client may take for the head of its next
-                        request, or to read some of an answer [default: 10]
-      --connections N   how many connections at once; at the limit the one that
-                        was silent longest makes room [default: 512]
-      --per-client N    how many of these from one address [default: 128]
-      --grace SECONDS   how long after Ctrl-C or SIGTERM what is ready may still
-                        be delivered [default: 10]
-      --etcd URL[,URL]  share the deliveries with other processes that have the
-                        same PostgreSQL; these are the nodes of an etcd, which
-                        knows who delivers to which subscriptions
-      --name REPLICA    what this process is called there [default: made from
-                        the names of host and process]
-      --shards N        into how many parts the subscriptions are divided, the
-                        same for all, and for good [default: 64]
-      --ttl SECONDS     how long the subscriptions of a process that died stay
-                        with it [default: 5]
-      --reset-fences    accept writes after a clock was far ahead and etcd was
-                        emptied, and exit; no replica may run meanwhile
-  -h, --help            say this
-  -V, --version         say the version
-
-Ctrl-C (or SIGTERM) delivers what is ready, until the grace is over. It has
-ended 15 seconds later, also if the database or etcd hangs. A second one stops
-at once. However it was stopped, the next start goes on from there.
-
-Exit code: 0 if a signal stopped it, 2 if it could not start or etcd refuses it.
-";
-
-/// What is asked for.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Command {
-    Serve(Box<Options>),
-    /// Forget the fences of this database.
-    ResetFences(Database),
-    Say(String),
-}
-
-#[derive(Clone, Debug, PartialEq)]
+/// Posts the current state of objects to subscribers over HTTP.
+#[derive(Clone, Debug, PartialEq, Parser)]
+#[command(version, after_help = END)]
 pub(crate) struct Options {
+    /// Where to serve. There is no authentication: every client that reaches it may use it
+    #[arg(short, long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
+    /// A name that clients use for this service, on any port. Addresses and localhost need not be
+    /// given. All other names are refused
+    #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<Host>,
+    /// The SQLite file, made if it is not there, or the URL of a PostgreSQL. PGPASSWORD is used if
+    /// the URL holds no password
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "webhooks.sqlite",
+        value_parser = OsStringValueParser::new().map(|text| Database::parse(text.as_ref()))
+    )]
     pub(crate) database: Database,
+    /// How many deliveries at once; at most a quarter of them to one host
+    #[arg(short = 'j', long, value_name = "N", default_value = "32")]
     pub(crate) workers: NonZeroUsize,
+    /// A file with the secret that signs deliveries of subscriptions that have none: whsec_ and 24
+    /// to 64 bytes in base64
+    #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+    /// Deliver to loopback and private addresses as well
+    #[arg(long)]
     pub(crate) allow_private: bool,
+    /// How often a version is tried before it is listed as failed
+    #[arg(long, value_name = "N", default_value = "8")]
     pub(crate) tries: NonZeroU32,
+    /// How long after the first failure. Each pause is twice as long as the one before, up to 5
+    /// minutes. A host that does not answer rests as long
+    #[arg(long, value_name = "MILLIS", default_value = "500", value_parser = millis)]
     pub(crate) pause: Duration,
+    /// How long one delivery may take
+    #[arg(long, value_name = "MILLIS", default_value = "10000", value_parser = millis)]
     pub(crate) timeout: Duration,
+    /// How long after Ctrl-C or SIGTERM keys that are ready may still be delivered
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) grace: Duration,
+    #[command(flatten)]
     pub(crate) limits: Limits,
-    /// `None` if this process alone delivers.
-    pub(crate) replicas: Option<Replicas>,
+    #[command(flatten)]
+    pub(crate) replicas: Replicas,
+    /// Accept writes after a clock was far ahead and etcd was emptied, and exit. No replica may run
+    /// meanwhile
+    #[arg(long)]
+    pub(crate) reset_fences: bool,
 }
 
 /// How several processes share the subscriptions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub(crate) struct Replicas {
-    /// The nodes of etcd.
+    /// Share the deliveries with other processes that have the same PostgreSQL. These are the nodes
+    /// of an etcd, which knows who delivers to which subscriptions
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
     pub(crate) etcd: Vec<String>,
-    /// What this process is called, unless it makes up a name.
+    /// What this process is called there [default: made from the names of host and process]
+    #[arg(long, value_name = "REPLICA", value_parser = name, requires = "etcd")]
     pub(crate) name: Option<String>,
+    /// Into how many parts the subscriptions are divided, the same for all, and for good
+    #[arg(long, value_name = "N", default_value = "64", requires = "etcd")]
     pub(crate) shards: NonZeroU32,
+    /// How long the subscriptions of a process that died stay with it
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds, requires = "etcd")]
     pub(crate) ttl: Duration,
 }
 
-impl Default for Replicas {
-    fn default() -> Self {
-        Self {
-            etcd: Vec::new(),
-            name: None,
-            shards: NonZeroU32::MIN.saturating_add(63),
-            ttl: Duration::from_secs(5),
-        }
+const END: &str = "\
+Ctrl-C (or SIGTERM) delivers the keys that are ready, until the grace is over. The process has ended
+15 seconds later, also if the database or etcd hangs. A second one stops at once. However it was
+stopped, the next start continues from there.
+
+Exit code: 0 if a signal stopped it, 2 if it could not start or etcd refuses it.";
+
+impl Replicas {
+    /// Returns whether this process shares the deliveries with others.
+    pub(crate) fn is_one(&self) -> bool {
+        !self.etcd.is_empty()
     }
 }
 
+fn millis(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_millis)
+}
+
+pub(crate) fn seconds(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_secs)
+}
+
+fn name(text: &str) -> Result<String, &'static str> {
+    parse_id(text).ok_or("a name is 1 to 128 letters, digits, dots, dashes and underscores")?;
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            hosts: Vec::new(),
-            database: Database::File("webhooks.sqlite".into()),
-            workers: NonZeroUsize::MIN.saturating_add(31),
-            secret_file: None,
-            allow_private: false,
-            tries: NonZeroU32::MIN.saturating_add(7),
-            pause: Duration::from_millis(500),
-            timeout: Duration::from_secs(10),
-            grace: Duration::from_secs(10),
-            limits: Limits::default(),
-            replicas: None,
-        }
+        Self::parse_from(["webhooks"])
     }
-}
-
-/// Reads the arguments. The error is one line for the user.
-pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, String> {
-    parse_args(lexopt::Parser::from_args(args)).map_err(|error| format!("{error}; see --help"))
-}
-
-fn parse_args(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut options = Options::default();
-    let (mut replicas, mut resets_fences) = (Replicas::default(), false);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Short('l') | Long("listen") => options.listen = parser.value()?.parse()?,
-            Long("host") => options.hosts.push(parser.value()?.parse()?),
-            Short('d') | Long("database") => {
-                options.database = Database::parse(Path::new(&parser.value()?))
-            }
-            Short('j') | Long("workers") => options.workers = parser.value()?.parse()?,
-            Long("secret-file") => options.secret_file = Some(parser.value()?.into()),
-            Long("allow-private") => options.allow_private = true,
-            Long("tries") => options.tries = parser.value()?.parse()?,
-            Long("pause") => options.pause = Duration::from_millis(parser.value()?.parse()?),
-            Long("timeout") => options.timeout = Duration::from_millis(parser.value()?.parse()?),
-            Long("idle") => {
-                options.limits.idle = Duration::from_secs(parser.value()?.parse()?);
-            }
-            Long("connections") => options.limits.connections = count(&mut parser)?,
-            Long("per-client") => options.limits.per_client = count(&mut parser)?,
-            Long("grace") => options.grace = Duration::from_secs(parser.value()?.parse()?),
-            Long("etcd") => replicas.etcd = nodes(&parser.value()?.string()?),
-            Long("name") => replicas.name = Some(name(parser.value()?.string()?)?),
-            Long("shards") => replicas.shards = parser.value()?.parse()?,
-            Long("ttl") => replicas.ttl = Duration::from_secs(parser.value()?.parse()?),
-            Long("reset-fences") => resets_fences = true,
-            Short('h') | Long("help") => return Ok(Command::Say(HELP.into())),
-            Short('V') | Long("version") => {
-                let version = concat!("webhooks ", env!("CARGO_PKG_VERSION"), "\n");
-                return Ok(Command::Say(version.into()));
-            }
-            _ => return Err(arg.unexpected()),
-        }
-    }
-    if resets_fences {
-        return Ok(Command::ResetFences(options.database));
-    }
-    if !replicas.etcd.is_empty() {
-        options.replicas = Some(replicas);
-    } else if replicas != Replicas::default() {
-        return Err("--name, --shards and --ttl need --etcd".into());
-    }
-    Ok(Command::Serve(options.into()))
-}
-
-fn nodes(text: &str) -> Vec<String> {
-    text.split(',').map(String::from).collect()
-}
-
-fn name(text: String) -> Result<String, lexopt::Error> {
-    parse_id(&text).ok_or("a name is 1 to 128 letters, digits, dots, dashes and underscores")?;
-    Ok(text)
-}
-
-fn count(parser: &mut lexopt::Parser) -> Result<usize, lexopt::Error> {
-    let count: NonZeroUsize = parser.value()?.parse()?;
-    Ok(count.get())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(args: &[&str]) -> Result<Command, String> {
-        parse(args.iter().map(OsString::from))
-    }
-
     #[test]
-    fn every_flag_has_a_default() {
-        assert_eq!(parsed(&[]), Ok(Command::Serve(Box::default())));
-    }
-
-    #[test]
-    fn flags_are_heard() {
-        let args = [
-            "--listen=[::1]:0",
-            "--host=a.example",
-            "--host",
-            "b.example:81",
-            "-d",
-            "x.db",
-            "-j3",
-            "--secret-file=key",
-            "--allow-private",
-            "--tries",
-            "2",
-            "--pause=7",
-            "--timeout=70",
-            "--grace=700",
-            "--idle=7000",
-            "--connections=70",
-            "--per-client=7",
-            "--etcd=http://a:1,http://b:2",
-            "--name",
-            "r1",
-            "--shards=3",
-            "--ttl=4",
-        ];
-        let expected = Options {
-            listen: "[::1]:0".parse().unwrap(),
-            hosts: ["a.example", "b.example:81"]
-                .map(|host| host.parse().unwrap())
-                .into(),
-            database: Database::File("x.db".into()),
-            workers: NonZeroUsize::new(3).unwrap(),
-            secret_file: Some("key".into()),
-            allow_private: true,
-            tries: NonZeroU32::new(2).unwrap(),
-            pause: Duration::from_millis(7),
-            timeout: Duration::from_millis(70),
-            grace: Duration::from_secs(700),
-            limits: Limits {
-                idle: Duration::from_secs(7000),
-                connections: 70,
-                per_client: 7,
-                ..Limits::default()
-            },
-            replicas: Some(Replicas {
-                etcd: vec!["http://a:1".into(), "http://b:2".into()],
-                name: Some("r1".into()),
-                shards: NonZeroU32::new(3).unwrap(),
-                ttl: Duration::from_secs(4),
-            }),
-        };
-        assert_eq!(parsed(&args), Ok(Command::Serve(expected.into())));
-    }
-
-    #[test]
-    fn nonsense_gets_one_line() {
+    fn nonsense_is_refused_with_the_reason() {
         for (args, because) in [
-            (["--workers", "0"], "\"0\""),
-            (["--listen", "localhost"], "\"localhost\""),
+            (["--workers", "0"], "'0'"),
             (["--host", "http://a"], "no host name"),
-            (["--tries", "many"], "\"many\""),
-            (["--per-client", "0"], "\"0\""),
-            (["--database=a", "b"], "\"b\""),
-            (["--what", "b"], "--what"),
-            (["--shards=3", "--ttl=2"], "need --etcd"),
+            (["--shards=3", "--ttl=2"], "--etcd"),
             (["--etcd=http://a:1", "--name=a b"], "a name is"),
-            (["--etcd=http://a:1", "--shards=0"], "\"0\""),
         ] {
-            let message = parsed(&args).unwrap_err();
-            assert!(message.contains(because), "{message}");
-            assert_eq!(message.lines().count(), 1);
+            let args = ["webhooks"].into_iter().chain(args);
+            let error = Options::try_parse_from(args).unwrap_err().to_string();
+            assert!(error.contains(because), "{error}");
         }
-    }
-
-    #[test]
-    fn fences_are_reset_instead() {
-        let database = Database::parse(Path::new("postgres:///d"));
-        let args = ["--reset-fences", "--database", "postgres:///d"];
-        assert_eq!(parsed(&args), Ok(Command::ResetFences(database)));
-    }
-
-    #[test]
-    fn help_tells_every_option_and_its_default() {
-        let defaults = Options::default();
-        for text in [
-            format!(
-                "--listen ADDR     where to serve [default: {}]",
-                defaults.listen
-            ),
-            "[default: webhooks.sqlite]".into(),
-            format!("at once [default: {}]", defaults.workers),
-            "--allow-private".into(),
-            format!("failed [default: {}]", defaults.tries),
-            format!("5 minutes [default: {}]", defaults.pause.as_millis()),
-            format!("may take [default: {}]", defaults.timeout.as_millis()),
-            format!("be delivered [default: {}]", defaults.grace.as_secs()),
-            format!("of an answer [default: {}]", defaults.limits.idle.as_secs()),
-            format!("makes room [default: {}]", defaults.limits.connections),
-            format!("one address [default: {}]", defaults.limits.per_client),
-        ] {
-            assert!(HELP.contains(&text), "{text}");
-        }
-        assert!(HELP.lines().all(|line| line.len() <= 80));
     }
 }

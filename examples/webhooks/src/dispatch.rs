@@ -1,13 +1,14 @@
 //! Adds a key for each change, and delivers what is owed.
 
-use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use metrics::counter;
 use requeue::Instant;
 use requeue::priority::Groups;
 use requeue::tokio::{Action, Failure, WorkQueue, Workers};
+use requeue_inspect::Inspector;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, Notify};
@@ -18,7 +19,6 @@ use crate::post::{Poster, Refusal};
 use crate::say;
 use crate::shares::{Answer, Call, Permission, Shares};
 use crate::sign::Secret;
-use crate::stats::{Outcome, Tally};
 use crate::store::{Change, State, Store, StoreError, Task};
 use crate::target::Target;
 use crate::team::Team;
@@ -34,7 +34,8 @@ pub(crate) struct Dispatcher {
     pub(crate) store: Store,
     pub(crate) shares: Arc<Shares>,
     pub(crate) poster: Poster,
-    pub(crate) tally: Arc<Tally>,
+    /// Shows the queue and its runs in the window.
+    pub(crate) inspector: Inspector<Queue>,
     pub(crate) tries: u32,
     /// The pause after the first failure.
     pub(crate) pause: Duration,
@@ -58,6 +59,19 @@ pub(crate) struct Run {
     /// What is recorded carries it, if other processes deliver as well.
     pub(crate) fence: Option<i64>,
 }
+
+/// How the call of a receiver ended.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Delivered,
+    Retried,
+    GivenUp,
+    /// It was made, but another process delivers to that receiver now, and records that.
+    Refused,
+}
+
+/// The name of the figure that counts them.
+pub(crate) const DELIVERIES: &str = "webhooks_deliveries_total";
 
 /// How many keys are read from the database, or written there, at once.
 pub(crate) const PAGE_LEN: usize = 1000;
@@ -125,7 +139,7 @@ impl Dispatcher {
     /// aborts them; their keys stay owed.
     pub(crate) async fn employ(self: Arc<Self>, workers: usize) {
         let dispatcher = Arc::clone(&self);
-        let workers = crew(workers);
+        let workers = self.crew(workers);
         let run = self.queue.run_with(workers, move |key, context| {
             let dispatcher = Arc::clone(&dispatcher);
             let run = Run {
@@ -156,7 +170,18 @@ impl Dispatcher {
         }
     }
 
-    pub(crate) async fn reconcile(&self, key: &Key, run: Run) -> Action {
+    /// Returns the workers, whose runs the window shows.
+    pub(crate) fn crew(&self, workers: usize) -> Workers<'static, Key, String> {
+        let workers = Workers::new(workers).on_error(|key: &Key, failure, _| {
+            if let Failure::Panic(_) = failure {
+                say(&format!("{key}: {failure}"));
+            }
+        });
+        self.inspector.watch(workers)
+    }
+
+    /// Delivers what is owed for a key. The error is the reason why it is tried again.
+    pub(crate) async fn reconcile(&self, key: &Key, run: Run) -> Result<Action, String> {
         match self.shares.begin(&key.subscription, self.now()) {
             Permission::Now(call) => {
                 let mut calling = Calling {
@@ -167,25 +192,30 @@ impl Dispatcher {
                 self.deliver(key, run, &mut calling).await
             }
             // It waits in its group. That is no failure, and earlier failures stay on record.
-            Permission::Later => Action::Snooze(Duration::ZERO),
-            Permission::Unknown => self.look_up(&key.subscription).await,
+            Permission::Later => Ok(Action::Snooze(Duration::ZERO)),
+            Permission::Unknown => Ok(self.look_up(&key.subscription).await),
         }
     }
 
     /// Delivers the newest version of an object.
-    async fn deliver(&self, key: &Key, run: Run, calling: &mut Calling<'_>) -> Action {
+    async fn deliver(
+        &self,
+        key: &Key,
+        run: Run,
+        calling: &mut Calling<'_>,
+    ) -> Result<Action, String> {
         let task = match self.store.task(key).await {
             Ok(Some(task)) => task,
-            Ok(None) => return Action::Success,
+            Ok(None) => return Ok(Action::Success),
             Err(error) => {
                 say(&error.to_string());
                 // The receiver was not called, so this is not its failure.
-                return Action::Snooze(self.pause);
+                return Ok(Action::Snooze(self.pause));
             }
         };
         if *self.host_of(&task.url) != *calling.call.host {
             // The subscription has a new URL, and its share is about to change.
-            return Action::Snooze(self.pause);
+            return Ok(Action::Snooze(self.pause));
         }
         let posted = self.post(key, &task).await;
         calling.answer = posted
@@ -196,11 +226,11 @@ impl Dispatcher {
         }
         match self.store.record_delivered(key, &task, run.fence).await {
             Ok(()) => {
-                self.tally.count(Outcome::Delivered);
-                Action::Success
+                count(Outcome::Delivered);
+                Ok(Action::Success)
             }
             // It is delivered twice, which is better than not at all.
-            Err(error) => self.postpone(&error),
+            Err(error) => postpone(&error),
         }
     }
 
@@ -222,33 +252,21 @@ impl Dispatcher {
         })
     }
 
-    async fn fail(&self, key: &Key, run: Run, task: &Task, why: String) -> Action {
+    async fn fail(&self, key: &Key, run: Run, task: &Task, why: String) -> Result<Action, String> {
         if run.attempt < self.tries {
-            self.tally.count(Outcome::Retried);
-            return Action::Retry;
+            count(Outcome::Retried);
+            return Err(why);
         }
         let text = format!("gave up {key}, version {}: {why}", task.version);
         match self.store.record_failed(key, task, why, run.fence).await {
             Ok(true) => {
                 say(&text);
-                self.tally.count(Outcome::GivenUp);
-                Action::Success
+                count(Outcome::GivenUp);
+                Ok(Action::Success)
             }
             // There is a newer version, with its own tries.
-            Ok(false) => Action::Success,
-            Err(error) => self.postpone(&error),
-        }
-    }
-
-    fn postpone(&self, error: &StoreError) -> Action {
-        say(&error.to_string());
-        match error {
-            // Another process delivers to this subscription, and has listed what is owed.
-            StoreError::Fenced(_) => {
-                self.tally.count(Outcome::Refused);
-                Action::Success
-            }
-            _ => Action::Retry,
+            Ok(false) => Ok(Action::Success),
+            Err(error) => postpone(&error),
         }
     }
 
@@ -330,13 +348,27 @@ impl Dispatcher {
     }
 }
 
-/// Returns the workers, who say why they fail.
-pub(crate) fn crew(workers: usize) -> Workers<'static, Key, Infallible> {
-    Workers::new(workers).on_error(|key: &Key, failure, _| {
-        if let Failure::Panic(_) = failure {
-            say(&format!("{key}: {failure}"));
+/// Decides on a call that could not be recorded.
+fn postpone(error: &StoreError) -> Result<Action, String> {
+    say(&error.to_string());
+    match error {
+        // Another process delivers to this subscription, and has listed what is owed.
+        StoreError::Fenced(_) => {
+            count(Outcome::Refused);
+            Ok(Action::Success)
         }
-    })
+        _ => Err(error.to_string()),
+    }
+}
+
+fn count(outcome: Outcome) {
+    let name = match outcome {
+        Outcome::Delivered => "delivered",
+        Outcome::Retried => "retried",
+        Outcome::GivenUp => "given_up",
+        Outcome::Refused => "refused",
+    };
+    counter!(DELIVERIES, "outcome" => name).increment(1);
 }
 
 /// A call of a host, which ends when this is dropped.

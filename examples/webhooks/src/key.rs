@@ -1,10 +1,14 @@
 //! What the queue holds: a subscription, and the object that may be due to it.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 /// A subscription and an object. Its clones share their text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct Key {
     pub(crate) subscription: Arc<str>,
     pub(crate) object: Arc<str>,
@@ -25,9 +29,28 @@ impl Key {
 }
 
 impl fmt::Display for Key {
-    /// As [`parse_key`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.subscription, self.object)
+    }
+}
+
+/// Reads a key as its `Display` writes it.
+impl FromStr for Key {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let key = text.split_once('/').and_then(|(subscription, object)| {
+            Some(Self::new(parse_id(subscription)?, parse_id(object)?))
+        });
+        key.ok_or("a key is SUBSCRIPTION/OBJECT")
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 
@@ -42,12 +65,6 @@ pub(crate) fn parse_id(text: &str) -> Option<Arc<str>> {
     is_id.then(|| text.into())
 }
 
-/// Parses a key as its `Display` writes it.
-pub(crate) fn parse_key(text: &str) -> Option<Key> {
-    let (subscription, object) = text.split_once('/')?;
-    Some(Key::new(parse_id(subscription)?, parse_id(object)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,17 +74,8 @@ mod tests {
         for id in ["a", "Node-7.local_2", "...", ".a", &"x".repeat(128)] {
             assert_eq!(parse_id(id).as_deref(), Some(id));
         }
-        for text in [
-            "",
-            ".",
-            "..",
-            "a/b",
-            "a b",
-            "a%20b",
-            "ä",
-            "a\n",
-            &"x".repeat(129),
-        ] {
+        let long = "x".repeat(129);
+        for text in ["", ".", "..", "a/b", "a b", "a%20b", "ä", "a\n", &long] {
             assert_eq!(parse_id(text), None, "{text:?}");
         }
     }
@@ -75,9 +83,9 @@ mod tests {
     #[test]
     fn keys_are_read_as_they_are_shown() {
         let key = Key::new("s1", "node-7");
-        assert_eq!(parse_key(&key.to_string()), Some(key));
+        assert_eq!(key.to_string().parse(), Ok(key));
         for text in ["s1", "s1/", "/o", "s1/o/p"] {
-            assert_eq!(parse_key(text), None, "{text:?}");
+            assert!(text.parse::<Key>().is_err(), "{text:?}");
         }
     }
 }

@@ -16,18 +16,17 @@
 //! - `key`, `dispatch`, `subscribe` and `shares` are the queue's side: what a key is, when one is
 //!   added, what a worker does with it, and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
-//! - `post`, `sign`, `connect`, `address` and `target` face the receivers, which are not trusted.
-//! - `api`, `origin`, `server` and `page.html` face the user, `figures` and `stats` show what
-//!   happens.
+//! - `post`, `sign`, `address` and `target` face the receivers, which are not trusted.
+//! - `api`, `document`, `origin` and `server` face the user. The window on the queue is
+//!   `requeue-inspect`'s.
 //! - `team` and `replicas` are there for several processes on one database.
 //! - `args`, `signals` and `service` start it, put it together, and stop it.
 
 mod address;
 mod api;
 mod args;
-mod connect;
 mod dispatch;
-mod figures;
+mod document;
 mod key;
 mod origin;
 mod post;
@@ -41,8 +40,6 @@ mod service;
 mod shares;
 mod sign;
 mod signals;
-mod snapshot;
-mod stats;
 mod store;
 mod subscribe;
 mod target;
@@ -51,21 +48,19 @@ mod team;
 use std::io::Write;
 use std::process::ExitCode;
 
-use args::Command;
+use clap::Parser;
 
-/// The exit code for invalid arguments, or a service that could not start or go on.
+use args::Options;
+
+/// The exit code for a service that could not start or go on; clap's for invalid
+/// arguments.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let ended = match args::parse(std::env::args_os().skip(1)) {
-        Ok(Command::Serve(options)) => block_on(service::run(*options)),
-        Ok(Command::ResetFences(database)) => block_on(service::reset_fences(database)),
-        Ok(Command::Say(text)) => {
-            // A reader that closes the pipe early has read enough.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            Ok(())
-        }
-        Err(message) => Err(message),
+    let options = Options::parse();
+    let ended = match options.reset_fences {
+        true => block_on(service::reset_fences(options.database)),
+        false => block_on(service::run(options)),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,26 +1,28 @@
 //! One delivery: a POST, and which answers count as success.
 
+use std::error::Error;
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
-use hyper::{Method, Request, StatusCode};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::time::{Instant, timeout_at};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, StatusCode};
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
+use tokio::net::lookup_host;
 
-use crate::connect::Connector;
+use crate::address::is_public;
 use crate::sign::{self, Secret};
 use crate::target::Target;
 
 /// Calls receivers, with and without TLS. Follows no redirect and uses no proxy, so that the
 /// address that was checked is the one that is called.
 pub(crate) struct Poster {
-    client: Client<HttpsConnector<Connector>, Full<Bytes>>,
-    timeout: Duration,
+    client: Client,
     /// Signs for subscriptions that have no secret of their own.
     secret: Option<Secret>,
 }
@@ -48,27 +50,13 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Poster {
     /// Creates a client that trusts the certificates that browsers trust.
-    pub(crate) fn new(allow_private: bool, timeout: Duration, secret: Option<Secret>) -> Self {
-        let https = HttpsConnectorBuilder::new().with_webpki_roots();
-        let connector = https
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(Connector { allow_private });
-        let poster = Self::from_parts(connector, timeout);
-        Self { secret, ..poster }
-    }
-
-    fn from_parts(connector: HttpsConnector<Connector>, timeout: Duration) -> Self {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(IDLE_MAX)
-            .build(connector);
-        Self {
-            client,
-            timeout,
-            secret: None,
-        }
+    pub(crate) fn new(
+        allow_private: bool,
+        timeout: Duration,
+        secret: Option<Secret>,
+    ) -> reqwest::Result<Self> {
+        let client = client(allow_private, timeout).build()?;
+        Ok(Self { client, secret })
     }
 
     /// Returns whether deliveries are signed even if the subscription has no secret.
@@ -84,35 +72,75 @@ impl Poster {
         json: Bytes,
         secret: Option<&Secret>,
     ) -> Result<(), Refusal> {
-        let mut request = Request::new(Full::new(json.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = target.uri().clone();
-        let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let agent = concat!("requeue-webhooks/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         // Each attempt has its own timestamp, because receivers refuse old ones.
-        let timestamp = SystemTime::UNIX_EPOCH.elapsed();
-        let timestamp = timestamp.map_or(0, |since| since.as_secs());
-        sign::add_headers(headers, secret.or(self.secret.as_ref()), timestamp, &json);
-        if let Some(authorization) = target.authorization() {
-            headers.insert(AUTHORIZATION, authorization.clone());
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let timestamp = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let id = sign::id(&json);
+        let secret = secret.or(self.secret.as_ref());
+        let signature = secret.and_then(|secret| secret.sign(&id, timestamp, &json));
+        let mut request = self
+            .client
+            .post(target.url().clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(HEADER_WEBHOOK_TIMESTAMP, timestamp)
+            .header(HEADER_WEBHOOK_ID, id);
+        if let Some(signature) = signature {
+            request = request.header(HEADER_WEBHOOK_SIGNATURE, signature);
         }
-
-        let deadline = Instant::now() + self.timeout;
-        let answer = timeout_at(deadline, self.client.request(request)).await;
-        let answer = answer.map_err(|_| Refusal::TimedOut)?;
-        let answer = answer.map_err(|error| Refusal::Broken(causes(&error)))?;
-        let status = answer.status();
+        let mut answer = request.body(json).send().await?;
+        let (status, mut rest) = (answer.status(), ANSWER_BYTES_MAX);
         // The status decides. A body that does not end costs only the connection.
-        let rest = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
-        let _ = timeout_at(deadline, rest).await;
-        if status.is_success() {
-            Ok(())
-        } else {
-            Err(Refusal::Answered(status))
+        while let Ok(Some(chunk)) = answer.chunk().await
+            && chunk.len() < rest
+        {
+            rest -= chunk.len();
+        }
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(Refusal::Answered(status)),
         }
     }
+}
+
+fn client(allow_private: bool, timeout: Duration) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("requeue-webhooks/", env!("CARGO_PKG_VERSION")))
+        .timeout(timeout)
+        .redirect(Policy::none())
+        .no_proxy()
+        .http1_only()
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_MAX)
+        .dns_resolver(Arc::new(Resolver { allow_private }))
+}
+
+/// Resolves a name once per connection, and leaves out addresses that are not public. The connection
+/// is made to an address that was checked: a name server cannot return another one in between.
+/// Addresses in a URL do not come here: they are checked by [`Target::parse`].
+struct Resolver {
+    allow_private: bool,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_private = self.allow_private;
+        Box::pin(async move {
+            let found = lookup_host((name.as_str(), 0)).await;
+            let found = found
+                .map_err(|error| io::Error::other(format!("cannot resolve the host: {error}")))?;
+            let addresses = permitted(found, allow_private);
+            if addresses.is_empty() {
+                return Err("the host has no public address".into());
+            }
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn permitted(found: impl Iterator<Item = SocketAddr>, allow_private: bool) -> Vec<SocketAddr> {
+    found
+        .filter(|address| allow_private || is_public(address.ip()))
+        .collect()
 }
 
 impl fmt::Display for Refusal {
@@ -125,26 +153,40 @@ impl fmt::Display for Refusal {
     }
 }
 
+impl From<reqwest::Error> for Refusal {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() {
+            return Self::TimedOut;
+        }
+        let prefix = match error.is_connect() {
+            true => "cannot connect: ",
+            false => "",
+        };
+        Self::Broken(format!("{prefix}{}", cause(&error)))
+    }
+}
+
 /// Returns an error's innermost cause, because the outer ones only say that there is one. None of
-/// them contains the URL.
-fn causes(error: &dyn std::error::Error) -> String {
-    let innermost = std::iter::successors(Some(error), |error| error.source()).last();
-    let text = innermost.unwrap_or(error).to_string();
+/// the inner ones contains the URL.
+fn cause(error: &dyn Error) -> String {
+    let inner = std::iter::successors(error.source(), |error| (*error).source()).last();
+    let text = inner.map_or("the delivery failed".into(), ToString::to_string);
     text.chars().take(ERROR_LEN_MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
-    use hyper::Response;
-    use hyper::body::Incoming;
-    use hyper::header::HeaderMap;
+    use axum::Router;
+    use axum::http::HeaderMap;
+    use axum::http::header::AUTHORIZATION;
+    use axum::routing::post;
     use hyper::server::conn::http1;
-    use hyper::service::service_fn;
     use hyper_util::rt::TokioIo;
-    use rustls::{ClientConfig, RootCertStore, ServerConfig};
+    use hyper_util::service::TowerToHyperService;
+    use reqwest::Certificate;
+    use rustls::ServerConfig;
     use tokio::net::TcpListener;
     use tokio_rustls::TlsAcceptor;
 
@@ -158,19 +200,49 @@ mod tests {
 
     #[test]
     fn the_innermost_cause_of_an_error_is_shown() {
-        let inner = std::io::Error::other("x".repeat(999));
-        let outer = crate::connect::ConnectError::Unreachable(inner);
-        assert_eq!(
-            causes(&outer),
-            format!("cannot connect: {}", "x".repeat(184))
+        #[derive(Debug)]
+        struct Outer(io::Error);
+        impl Error for Outer {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        impl fmt::Display for Outer {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("outer")
+            }
+        }
+        let outer = Outer(io::Error::other("x".repeat(999)));
+        assert_eq!(cause(&outer), "x".repeat(200));
+    }
+
+    #[test]
+    fn of_several_addresses_the_public_ones_are_called() {
+        let found = ["10.0.0.1:80", "1.1.1.1:80", "[::1]:80", "[2606:4700::1]:80"];
+        let found = || found.iter().map(|address| address.parse().unwrap());
+        let expected: Vec<_> = found().skip(1).step_by(2).collect();
+        assert_eq!(permitted(found(), false), expected);
+        assert_eq!(permitted(found(), true).len(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_a_name_stands_for_is_checked() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!(
+            "http://localhost:{}/",
+            listener.local_addr().unwrap().port()
         );
+        let poster = Poster::new(false, LONG, None).unwrap();
+        let refusal = poster.post(&target(&url), Bytes::new(), None).await;
+        let expected = "cannot connect: the host has no public address";
+        assert_eq!(refusal.unwrap_err().to_string(), expected);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_receiver_that_does_not_answer_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
-        let poster = Poster::new(true, LONG, None);
+        let poster = Poster::new(true, LONG, None).unwrap();
         let posted = poster.post(&target(&url), Bytes::new(), None).await;
         assert!(matches!(posted, Err(Refusal::TimedOut)), "{posted:?}");
     }
@@ -179,20 +251,18 @@ mod tests {
     async fn receive(listener: TcpListener, config: ServerConfig) -> HeaderMap {
         let (stream, _) = listener.accept().await.unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
+        let seen = Arc::new(Mutex::new(HeaderMap::new()));
         // A client that does not trust the certificate leaves.
-        let Ok(stream) = acceptor.accept(stream).await else {
-            return HeaderMap::new();
-        };
-        let headers = Mutex::new(HeaderMap::new());
-        let service = service_fn(async |request: hyper::Request<Incoming>| {
-            *headers.lock().unwrap() = request.headers().clone();
-            Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
-        });
-        let connection = http1::Builder::new()
-            .keep_alive(false)
-            .serve_connection(TokioIo::new(stream), service);
-        let _ = connection.await;
-        headers.into_inner().unwrap()
+        if let Ok(stream) = acceptor.accept(stream).await {
+            let shared = Arc::clone(&seen);
+            let take = post(async move |headers| *shared.lock().unwrap() = headers);
+            let service = TowerToHyperService::new(Router::new().route("/x", take));
+            let connection = http1::Builder::new()
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = connection.await;
+        }
+        seen.lock().unwrap().clone()
     }
 
     #[tokio::test]
@@ -205,21 +275,14 @@ mod tests {
             let chain = vec![cert.der().clone()];
             config.with_single_cert(chain, key()).unwrap()
         };
-        let mut roots = RootCertStore::empty();
-        roots.add(cert.der().clone()).unwrap();
-        let trusting = ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trusting)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(Connector {
-                allow_private: true,
-            });
+        let root = Certificate::from_der(cert.der()).unwrap();
+        let trusting = client(true, LONG).add_root_certificate(root);
         let posters = [
-            Poster::from_parts(connector, LONG),
-            Poster::new(true, LONG, None),
+            Poster {
+                client: trusting.build().unwrap(),
+                secret: None,
+            },
+            Poster::new(true, LONG, None).unwrap(),
         ];
         for (poster, is_trusted) in posters.iter().zip([true, false]) {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

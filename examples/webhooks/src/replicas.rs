@@ -3,20 +3,21 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use requeue::priority::Groups;
 use requeue::tokio::{Action, CancellationToken};
 use requeue_shards::{
-    Engine, EngineError, Etcd, Member, Ownership, Shard, ShardKey, Shards, Status, Taken, shard_of,
+    Engine, EngineError, Etcd, Member, Ownership, Shard, ShardKey, Shards, Taken, shard_of,
 };
+use serde_json::{Value, json};
 
 use crate::args::Replicas;
-use crate::dispatch::{Dispatcher, PAGE_LEN, Run, crew};
-use crate::key::{Key, parse_key};
+use crate::dispatch::{Dispatcher, PAGE_LEN, Run};
+use crate::key::Key;
 use crate::say;
 use crate::store::{State, StoreError};
-use crate::team::{ShownMember, ShownMoves, ShownOwner, ShownTeam, Team};
+use crate::team::Team;
 
 /// Whether the program can be one of several.
 pub(crate) const IS_BUILT: bool = true;
@@ -38,7 +39,7 @@ impl ShardKey for Key {
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        parse_key(str::from_utf8(bytes).ok()?)
+        str::from_utf8(bytes).ok()?.parse().ok()
     }
 
     fn placed_by(&self) -> Cow<'_, [u8]> {
@@ -96,6 +97,7 @@ impl<E: Engine> Replica<E> {
         workers: usize,
         stop: CancellationToken,
     ) -> Result<(), String> {
+        let workers = dispatcher.crew(workers);
         let deliver = {
             let dispatcher = Arc::clone(&dispatcher);
             move |key: Key, owned: Ownership| {
@@ -104,7 +106,7 @@ impl<E: Engine> Replica<E> {
             }
         };
         let mut ended = Ok(());
-        let work = async { ended = self.member.run(crew(workers), stop, deliver).await };
+        let work = async { ended = self.member.run(workers, stop, deliver).await };
         dispatcher.assist(work).await;
         ended.map_err(|error| format!("this is no replica any more: {error}"))
     }
@@ -124,14 +126,14 @@ fn said_once() -> impl Fn(&EngineError) + Send + Sync {
 }
 
 /// Delivers, unless the subscription is another replica's meanwhile: then that one does.
-async fn deliver(dispatcher: &Dispatcher, key: &Key, owned: &Ownership) -> Action {
+async fn deliver(dispatcher: &Dispatcher, key: &Key, owned: &Ownership) -> Result<Action, String> {
     let run = Run {
         attempt: owned.context().attempt,
         fence: Some(i64::try_from(owned.fence().0).unwrap_or(i64::MAX)),
     };
     tokio::select! {
         action = dispatcher.reconcile(key, run) => action,
-        () = owned.lost() => Action::Success,
+        () = owned.lost() => Ok(Action::Success),
     }
 }
 
@@ -174,51 +176,29 @@ impl<E: Engine> Team for Members<E> {
         Member::owns(self, key)
     }
 
-    fn shown(&self) -> ShownTeam {
+    fn shown(&self) -> Value {
         let (status, counters) = (self.status(), self.counters());
-        ShownTeam {
-            members: members(&status),
-            shards: owners(&status),
-            moves: ShownMoves {
-                taken: counters.taken,
-                released: counters.released,
-                given_up: counters.given_up,
-                lost: counters.lost,
-                relisted: counters.relisted,
-            },
-        }
+        let members = status.members.iter().map(|(name, (member, shards))| {
+            json!({ "name": name, "retiring": member.is_retiring, "shards": shards })
+        });
+        let shards = status.shards.iter().map(|owner| {
+            let owner = owner.as_ref()?;
+            Some(json!({ "member": owner.member, "fence": owner.fence.0 }))
+        });
+        json!({
+            "members": members.collect::<Vec<_>>(),
+            "shards": shards.collect::<Vec<_>>(),
+            "taken": counters.taken,
+            "released": counters.released,
+            "given_up": counters.given_up,
+            "lost": counters.lost,
+            "relisted": counters.relisted,
+        })
     }
 
     fn health(&self) -> Result<(), String> {
         Member::health(self)
     }
-}
-
-fn members(status: &Status) -> Vec<ShownMember> {
-    let members = status.members.iter();
-    let shown = members.map(|(name, (member, shards))| ShownMember {
-        name: name.clone(),
-        retiring: member.is_retiring,
-        shards: *shards,
-        since: millis(member.since),
-    });
-    shown.collect()
-}
-
-fn owners(status: &Status) -> Vec<Option<ShownOwner>> {
-    let shown = |owner: &requeue_shards::Owner| ShownOwner {
-        member: status.members.keys().position(|name| *name == owner.member),
-        fence: owner.fence.0,
-        since: millis(owner.since),
-    };
-    let owners = status.shards.iter();
-    owners.map(|owner| owner.as_ref().map(shown)).collect()
-}
-
-/// Since 1970.
-fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -2,19 +2,17 @@
 
 mod connections;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
+use axum::Router;
+use clap::Args;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use requeue::tokio::CancellationToken;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
@@ -22,20 +20,25 @@ use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::io::{InspectReader, InspectWriter};
 
+use crate::args::seconds;
+
 use connections::{Client, Connections, Progress};
 
 /// What a client may take up. The time for a body and for an answer is limited in `api`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Limits {
-    /// How many connections there are at once.
-    pub(crate) connections: usize,
-    /// How many of them are of one client.
-    pub(crate) per_client: usize,
-    /// How long a client may take from one request to the head of the next, and to read some of
-    /// an answer.
+    /// How long a client may take for the head of its next request, or to read some of an answer
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) idle: Duration,
+    /// How many connections at once. At the limit the one that was silent longest makes room
+    #[arg(long, value_name = "N", default_value = "512")]
+    pub(crate) connections: NonZeroUsize,
+    /// How many of these from one address
+    #[arg(long, value_name = "N", default_value = "128")]
+    pub(crate) per_client: NonZeroUsize,
     /// When a connection ends after its present request: a client that reads a byte now and then
     /// does not stay.
+    #[arg(skip = Duration::from_secs(300))]
     pub(crate) age: Duration,
 }
 
@@ -55,17 +58,6 @@ const BACKLOG: u32 = 1024;
 /// The pause after a failed accept, in which a closed connection gives its descriptor back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(1);
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 512,
-            per_client: 128,
-            idle: Duration::from_secs(10),
-            age: Duration::from_secs(300),
-        }
-    }
-}
-
 /// Listens at an address.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = match address {
@@ -81,17 +73,13 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `stop` is cancelled, and then what was begun. `answer` gets a request and the
-/// address at which it came in.
-pub(crate) async fn serve<A, F>(
+/// Serves until `stop` is cancelled, and then requests that were begun.
+pub(crate) async fn serve(
     listener: TcpListener,
     limits: Limits,
     stop: CancellationToken,
-    answer: A,
-) where
-    A: Fn(SocketAddr, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
+    router: Router,
+) {
     let mut connections = Connections::new(limits.clone());
     let accept = async {
         loop {
@@ -106,16 +94,11 @@ pub(crate) async fn serve<A, F>(
                     continue;
                 }
             };
-            // It has no address if the client is gone already.
-            let Ok(local) = stream.local_addr() else {
-                continue;
-            };
             // Responses are small, so each is sent at once (no Nagle delay).
             let _ = stream.set_nodelay(true);
-            let (answer, limits, stop) = (answer.clone(), limits.clone(), stop.clone());
-            connections.admit(Client::from(peer.ip()), |progress| async move {
-                let answer = |request| answer(local, request);
-                converse(stream, progress, limits, stop, answer).await;
+            let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
+            connections.admit(Client::from(peer.ip()), |progress| {
+                converse(stream, progress, limits, stop, router)
             });
         }
     };
@@ -125,30 +108,25 @@ pub(crate) async fn serve<A, F>(
 }
 
 /// Serves one connection.
-async fn converse<S, A, F>(
+async fn converse<S: AsyncRead + AsyncWrite>(
     stream: S,
     progress: Progress,
     limits: Limits,
     stop: CancellationToken,
-    answer: A,
-) where
-    S: AsyncRead + AsyncWrite,
-    A: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Response<Full<Bytes>>>,
-{
+    router: Router,
+) {
     let stream = InspectReader::new(stream, |_: &[u8]| progress.step());
     let stream = InspectWriter::new(stream, |_: &[u8]| progress.step());
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(limits.idle));
-    let service = service_fn(|request| {
-        let answered = answer(request);
-        async move { Ok::<_, Infallible>(answered.await) }
-    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)
         .max_buf_size(BUFFER_BYTES_MAX)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        .serve_connection(
+            TokioIo::new(Box::pin(stream)),
+            TowerToHyperService::new(router),
+        );
     let mut connection = pin!(connection);
     tokio::select! {
         // The client caused the error, and knows of it.

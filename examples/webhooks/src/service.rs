@@ -7,20 +7,25 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::middleware::map_response;
+use axum::response::Response;
+use futures_util::StreamExt;
+use metrics::describe_counter;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use requeue::tokio::metrics::{DURATION_BUCKETS, NamedMetrics};
 use requeue::tokio::{CancellationToken, WorkQueue};
+use requeue_inspect::{Inspector, Registry};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::api::Api;
+use crate::api::{self, Api};
 use crate::args::Options;
-use crate::dispatch::{Dispatcher, Queue};
-use crate::figures::{Figures, Waits};
+use crate::dispatch::{DELIVERIES, Dispatcher, Queue};
 use crate::key::Key;
-use crate::origin::Hosts;
+use crate::origin::Host;
 use crate::post::Poster;
 use crate::replicas::{self, Replica};
 use crate::say;
@@ -28,7 +33,6 @@ use crate::server;
 use crate::shares::Shares;
 use crate::sign::Secret;
 use crate::signals::Signals;
-use crate::stats::{History, Stats, Tally};
 use crate::store::{Database, Presence, State, Store};
 
 /// The longest pause of a key that fails, and of a host that does not answer.
@@ -38,13 +42,16 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// to ask the database what is left, and to close it.
 const STEP_MAX: Duration = Duration::from_secs(5);
 
+/// How often durations are added up that nobody has asked for.
+const UPKEEP: Duration = Duration::from_secs(5);
+
 /// What a shell reports of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
 /// Serves until a signal stops it. The error, one line for the user, says why it could not begin or
 /// go on.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
-    if options.replicas.is_some() && !replicas::IS_BUILT {
+    if options.replicas.is_one() && !replicas::IS_BUILT {
         let how = "cargo build --release -p webhooks --features replicas";
         return Err(format!(
             "this program was built without --etcd: {how}, which needs protoc"
@@ -80,16 +87,17 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
             }
         }),
         served: tokio::spawn({
-            let api = Arc::clone(&api);
-            let answer = move |local, request| {
-                let api = Arc::clone(&api);
-                async move { api.answer(local, request).await }
-            };
-            server::serve(listener, options.limits, stop.clone(), answer)
+            let router = api::router(Arc::clone(&api), window(&api, stop.clone()));
+            server::serve(listener, options.limits, stop.clone(), router)
         }),
-        looking: tokio::spawn({
-            let stats = Arc::clone(&api.stats);
-            async move { stats.look_on().await }
+        upkeep: tokio::spawn({
+            let prometheus = api.prometheus.clone();
+            async move {
+                loop {
+                    sleep(UPKEEP).await;
+                    prometheus.run_upkeep();
+                }
+            }
         }),
     };
     tokio::select! {
@@ -101,6 +109,23 @@ pub(crate) async fn run(options: Options) -> Result<(), String> {
         ended = wind_down(&api, running, &stop, options.grace) => ended,
         () = signals.next() => std::process::exit(EXIT_INTERRUPTED),
     }
+}
+
+/// Returns the window on the queue. It only looks: groups are paused, and their limits set, by
+/// [`Shares`]. A page that is open does not hold up the stop.
+fn window(api: &Api, stop: CancellationToken) -> axum::Router {
+    let mut registry = Registry::new().with(api.dispatcher.inspector.clone());
+    for Host(name) in &api.hosts {
+        registry = registry.allow_host(name);
+    }
+    registry.router().layer(map_response(move |page: Response| {
+        let stop = stop.clone();
+        async move {
+            let until_stop =
+                |body: Body| body.into_data_stream().take_until(stop.cancelled_owned());
+            page.map(|body| Body::from_stream(until_stop(body)))
+        }
+    }))
 }
 
 /// What a run begins with.
@@ -116,9 +141,9 @@ async fn start(options: &Options) -> Result<Started, String> {
     let listener = listener.map_err(cannot(&format!("listen at {}", options.listen)))?;
     let address = listener.local_addr().map_err(cannot("listen"))?;
     let prometheus = record()?;
-    let presence = match options.replicas {
-        Some(_) => Presence::Shared,
-        None => Presence::Alone,
+    let presence = match options.replicas.is_one() {
+        true => Presence::Shared,
+        false => Presence::Alone,
     };
     let database = options.database.clone();
     let store = spawn_blocking(move || Store::open(&database, presence)).await;
@@ -126,8 +151,8 @@ async fn start(options: &Options) -> Result<Started, String> {
     let api = Arc::new(assemble(options, store, prometheus)?);
     let dispatcher = &api.dispatcher;
     let replica = match &options.replicas {
-        Some(replicas) => Some(replicas::join(replicas, options.grace, dispatcher).await?),
-        None => None,
+        own if own.is_one() => Some(replicas::join(own, options.grace, dispatcher).await?),
+        _ => None,
     };
     // Clients that connect now wait until everything that is owed has been read.
     let owed = dispatcher
@@ -156,7 +181,7 @@ pub(crate) async fn reset_fences(database: Database) -> Result<(), String> {
 struct Running {
     crew: JoinHandle<Result<(), String>>,
     served: JoinHandle<()>,
-    looking: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
 }
 
 /// Installs the recorder of the figures.
@@ -177,30 +202,22 @@ pub(crate) fn assemble(
         .as_deref()
         .map(read_secret)
         .transpose()?;
-    let waits = Arc::new(Waits::new().map_err(cannot("keep figures"))?);
     let queue: Queue = WorkQueue::builder()
         .backoff(options.pause, PAUSE_MAX)
         .no_retry_rate()
-        .report_to(Figures::new(NamedMetrics::new("webhooks"), &waits))
+        .report_to(NamedMetrics::new("webhooks"))
         .build_with_groups(Key::group);
     let workers = options.workers.get();
     let shares = Shares::new(queue.clone(), workers, options.pause, PAUSE_MAX);
     let shares = Arc::new(shares);
-    let tally = Arc::new(Tally::new());
-    let stats = Stats {
-        queue: queue.clone(),
-        shares: Arc::clone(&shares),
-        tally: Arc::clone(&tally),
-        waits,
-        prometheus,
-        history: History::default(),
-    };
+    describe_counter!(DELIVERIES, "Deliveries that were tried, by their outcome");
+    let poster = Poster::new(options.allow_private, options.timeout, secret);
     let dispatcher = Dispatcher {
+        inspector: Inspector::new("webhooks", &queue).with_groups().parse_ids(),
         queue,
         store,
         shares,
-        poster: Poster::new(options.allow_private, options.timeout, secret),
-        tally,
+        poster: poster.map_err(cannot("make a client"))?,
         tries: options.tries.get(),
         pause: options.pause,
         allow_private: options.allow_private,
@@ -212,8 +229,8 @@ pub(crate) fn assemble(
     };
     Ok(Api {
         dispatcher: Arc::new(dispatcher),
-        stats: Arc::new(stats),
-        hosts: Hosts(options.hosts.clone()),
+        prometheus,
+        hosts: options.hosts.clone(),
     })
 }
 
@@ -248,10 +265,9 @@ async fn wind_down(
     let Running {
         mut crew,
         served,
-        looking,
+        upkeep,
     } = running;
     stop.cancel();
-    api.stats.history.end();
     let is_alone = api.dispatcher.team.get().is_none();
     let deliver = async {
         if is_alone && timeout(grace, queue.drain()).await.is_err() {
@@ -267,7 +283,7 @@ async fn wind_down(
         say("the workers did not end in time");
         crew.abort();
     }
-    looking.abort();
+    upkeep.abort();
     match timeout(STEP_MAX, store.owed_len(State::Pending)).await {
         Ok(Ok(0)) => {}
         Ok(Ok(left)) => say(&format!("deliveries left for the next start: {left}")),
@@ -310,7 +326,7 @@ mod tests {
         let running = Running {
             crew: tokio::spawn(pending()),
             served: tokio::spawn(pending()),
-            looking: tokio::spawn(pending()),
+            upkeep: tokio::spawn(pending()),
         };
         let (begun, stop) = (Instant::now(), CancellationToken::new());
         let ended = wind_down(&api, running, &stop, grace);

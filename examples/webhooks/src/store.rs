@@ -45,7 +45,7 @@ use tokio::sync::{mpsc, oneshot};
 use db::Db;
 use work::{Message, Work};
 
-pub(crate) use deliveries::{Owed, Stale, State, Task};
+pub(crate) use deliveries::{Stale, State, Task};
 pub(crate) use objects::{Change, Object};
 pub(crate) use postgres::{Listener, News, Presence, Range};
 pub(crate) use subscriptions::{NewSecret, NewSubscription, PutSubscription, Subscription};

@@ -4,11 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use hyper::Uri;
-use hyper::header::HeaderValue;
-use hyper::http::uri::{Authority, Parts, Scheme};
+use reqwest::Url;
 
 use crate::address::is_public;
 
@@ -17,88 +13,55 @@ use crate::address::is_public;
 /// User, password, path and query may be secrets. Its `Display` and `Debug` leave them out, in
 /// errors and answers as well as in logs.
 #[derive(Clone)]
-pub(crate) struct Target {
-    /// Without user and password.
-    uri: Uri,
-    /// Of user and password, if there are any.
-    authorization: Option<HeaderValue>,
-}
+pub(crate) struct Target(Url);
 
 pub(crate) const URL_LEN_MAX: usize = 2048;
 
 impl Target {
     /// Parses a URL. The error says what is wrong, and quotes nothing of the URL.
     ///
-    /// An address is checked here, a name cannot be: what it stands for is checked whenever a
-    /// connection is made.
+    /// An address is checked here, however it is written. A name is checked whenever a connection is
+    /// made.
     pub(crate) fn parse(url: &str, allow_private: bool) -> Result<Self, &'static str> {
+        const WRONG: &str = "this is no URL that begins with http:// or https://";
         if url.len() > URL_LEN_MAX {
             return Err("the URL is too long: 2048 bytes at most");
         }
-        let uri: Uri = url.parse().map_err(|_| "this is no URL")?;
-        let mut parts: Parts = uri.into_parts();
-        if ![Some(Scheme::HTTP), Some(Scheme::HTTPS)].contains(&parts.scheme) {
-            return Err("the URL has to begin with http:// or https://");
-        }
-        let authority = parts.authority.take().ok_or("the URL names no host")?;
-        let (login, place) = match authority.as_str().rsplit_once('@') {
-            Some((login, place)) => (Some(login), place),
-            None => (None, authority.as_str()),
-        };
-        let authorization = login.map(basic).transpose()?;
-        let place: Authority = place.parse().map_err(|_| "the URL names no host")?;
-        let has_port = place.as_str() != place.host();
-        if has_port && place.port_u16().is_none_or(|port| port == 0) {
+        let url = Url::parse(url).map_err(|_| WRONG)?;
+        let is_http = ["http", "https"].contains(&url.scheme());
+        let host = url.host_str().filter(|_| is_http).ok_or(WRONG)?;
+        if url.port() == Some(0) {
             return Err("the URL's port is none");
         }
-        let host = bare(place.host());
-        if host.is_empty() {
-            return Err("the URL names no host");
-        }
-        let address = host.parse::<IpAddr>();
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if !allow_private && address.is_ok_and(|address| !is_public(address)) {
             return Err("the URL's address is not public");
         }
-        parts.authority = Some(place);
-        let uri = Uri::from_parts(parts).map_err(|_| "this is no URL")?;
-        Ok(Self { uri, authorization })
+        Ok(Self(url))
     }
 
-    pub(crate) fn uri(&self) -> &Uri {
-        &self.uri
+    pub(crate) fn url(&self) -> &Url {
+        &self.0
     }
 
     /// Returns host and port in one spelling. Two names for one address are two hosts.
     pub(crate) fn host(&self) -> Arc<str> {
-        let host = self.uri.host().unwrap_or_default().to_ascii_lowercase();
-        let is_https = self.uri.scheme() == Some(&Scheme::HTTPS);
-        let port = self
-            .uri
-            .port_u16()
-            .unwrap_or(if is_https { 443 } else { 80 });
+        let host = self.0.host_str().unwrap_or_default();
+        let port = self.0.port_or_known_default().unwrap_or_default();
         format!("{host}:{port}").into()
     }
 
     /// Returns whether scheme, host and port are the same.
     pub(crate) fn has_origin_of(&self, other: &Self) -> bool {
-        self.uri.scheme() == other.uri.scheme() && self.host() == other.host()
-    }
-
-    pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
-        self.authorization.as_ref()
+        self.0.origin() == other.0.origin()
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = self.uri.scheme_str().unwrap_or_default();
-        let authority = self.uri.authority().map_or("", Authority::as_str);
-        write!(f, "{scheme}://{authority}")?;
-        let path_and_query = self.uri.path_and_query();
-        match path_and_query.is_none_or(|rest| rest.as_str() == "/") {
-            true => f.write_str("/"),
-            false => f.write_str("/…"),
-        }
+        let is_plain = self.0.path() == "/" && self.0.query().is_none();
+        let rest = if is_plain { "" } else { "…" };
+        write!(f, "{}/{rest}", self.0.origin().ascii_serialization())
     }
 }
 
@@ -108,71 +71,25 @@ impl fmt::Debug for Target {
     }
 }
 
-/// A host without the brackets that a URL has around an IPv6 address.
-pub(crate) fn bare(host: &str) -> &str {
-    let inner = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    inner.unwrap_or(host)
-}
-
-/// Converts `user:password@` into the header that a browser sends.
-fn basic(login: &str) -> Result<HeaderValue, &'static str> {
-    const WRONG: &str = "the URL's user or password is wrongly encoded";
-    let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let mut plain = percent_decoded(user).ok_or(WRONG)?;
-    plain.push(b':');
-    plain.extend(percent_decoded(password).ok_or(WRONG)?);
-    let encoded = BASE64_STANDARD.encode(plain);
-    let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).map_err(|_| WRONG)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn percent_decoded(text: &str) -> Option<Vec<u8>> {
-    let mut parts = text.split('%');
-    let mut decoded = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        decoded.push(u8::from_str_radix(digits, 16).ok()?);
-        decoded.extend_from_slice(rest.as_bytes());
-    }
-    Some(decoded)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn refused(url: &str, because: &str) {
-        let why = Target::parse(url, false).unwrap_err();
-        assert!(why.contains(because), "{url}: {why}");
-    }
-
     #[test]
     fn only_the_origin_is_shown() {
-        let cases = [
+        for (url, shown) in [
             ("http://a.example", "http://a.example/"),
-            ("http://a.example/", "http://a.example/"),
-            (
-                "https://me:pass@a.example:99/hush",
-                "https://a.example:99/…",
-            ),
+            ("https://me:hush@a.example:99/", "https://a.example:99/"),
+            ("http://a.example/hush", "http://a.example/…"),
             ("https://a.example/?token=hush", "https://a.example/…"),
             (
                 "http://[2606:4700::1]:81/#hush",
                 "http://[2606:4700::1]:81/",
             ),
-        ];
-        for (url, shown) in cases {
+        ] {
             let target = Target::parse(url, false).unwrap();
             assert_eq!(target.to_string(), shown);
             assert_eq!(format!("{target:?}"), format!("Target({shown})"));
-            assert!(!target.uri().to_string().contains('@'));
         }
     }
 
@@ -189,45 +106,26 @@ mod tests {
     }
 
     #[test]
-    fn errors_tell_nothing_of_the_url() {
-        for url in [
-            "hush",
-            "ftp://hush/",
-            "http://hush:0/",
-            "http://%zz:hush@a/",
+    fn what_is_no_receiver_is_refused() {
+        let long = format!("http://a.example/{}", "x".repeat(2048));
+        for (url, because) in [
+            (long.as_str(), "too long"),
+            ("", "no URL"),
+            ("hush", "no URL"),
+            ("http://", "no URL"),
+            ("http://hush hush/", "no URL"),
+            ("http://user@/", "no URL"),
+            ("http://hush:65536/", "no URL"),
+            ("ftp://hush/", "http://"),
+            ("file://hush/etc/passwd", "http://"),
+            ("//hush/", "http://"),
+            ("http://hush:0/", "port"),
         ] {
             let why = Target::parse(url, false).unwrap_err();
-            assert!(!why.contains("hush"));
-        }
-    }
-
-    #[test]
-    fn what_is_no_receiver_is_refused() {
-        refused(
-            &format!("http://a.example/{}", "x".repeat(2048)),
-            "too long",
-        );
-        for url in ["", "a b", "http://", "http://a b/", "http://a.example/\n"] {
-            refused(url, "URL");
-        }
-        for url in [
-            "ftp://a.example/",
-            "file://a/etc/passwd",
-            "//a.example/",
-            "/x",
-        ] {
-            refused(url, "http://");
-        }
-        for url in [
-            "http://a.example:0/",
-            "http://a.example:/",
-            "http://a.example:65536/",
-        ] {
-            refused(url, "URL");
-        }
-        refused("http://user@/", "URL");
-        for login in ["%", "%2", "%zz", "%+1", "a:%"] {
-            refused(&format!("http://{login}@a.example/"), "URL");
+            assert!(
+                why.contains(because) && !why.contains("hush"),
+                "{url}: {why}"
+            );
         }
     }
 
@@ -239,24 +137,18 @@ mod tests {
             "https://[::1]/",
             "http://[::ffff:127.0.0.1]/",
             "http://169.254.169.254/latest/meta-data",
+            // All of these are 127.0.0.1.
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f000001/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.1%2e/",
         ] {
-            refused(url, "not public");
+            assert_eq!(
+                Target::parse(url, false).unwrap_err(),
+                "the URL's address is not public"
+            );
             assert!(Target::parse(url, true).is_ok());
         }
-    }
-
-    #[test]
-    fn user_and_password_become_a_header() {
-        let header = |url| {
-            let target = Target::parse(url, false).unwrap();
-            let header = target.authorization().cloned();
-            assert!(header.as_ref().is_none_or(HeaderValue::is_sensitive));
-            header.map(|value| value.to_str().unwrap().to_owned())
-        };
-        assert_eq!(header("http://a.example/"), None);
-        // The example of RFC 7617.
-        let expected = Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned());
-        assert_eq!(header("http://Aladdin:open%20sesame@a.example/"), expected);
-        assert_eq!(header("http://a@a.example/"), Some("Basic YTo=".into()));
     }
 }

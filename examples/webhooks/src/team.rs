@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use requeue::tokio::Action;
-use serde::Serialize;
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::dispatch::{Dispatcher, PAGE_LEN};
@@ -20,49 +20,11 @@ pub(crate) trait Team: Send + Sync {
     /// Returns whether this process delivers a key, and the others of its subscription.
     fn owns(&self, key: &Key) -> bool;
 
-    /// Returns the shards as people see them.
-    fn shown(&self) -> ShownTeam;
+    /// Returns the members, the owner of each shard, and what this process has done, as JSON.
+    fn shown(&self) -> Value;
 
     /// Returns whether this process can do its part; if not, why.
     fn health(&self) -> Result<(), String>;
-}
-
-/// The shards, and who owns them.
-#[derive(Debug, Serialize)]
-pub(crate) struct ShownTeam {
-    pub(crate) members: Vec<ShownMember>,
-    /// The owner of each shard.
-    pub(crate) shards: Vec<Option<ShownOwner>>,
-    pub(crate) moves: ShownMoves,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct ShownMember {
-    pub(crate) name: String,
-    pub(crate) retiring: bool,
-    /// How many shards it owns.
-    pub(crate) shards: usize,
-    /// In milliseconds since 1970, by its own clock.
-    pub(crate) since: u64,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct ShownOwner {
-    /// Its place among the members; `None` if it is none any more.
-    pub(crate) member: Option<usize>,
-    pub(crate) fence: u64,
-    /// As of a member.
-    pub(crate) since: u64,
-}
-
-/// What this process has done.
-#[derive(Debug, Serialize)]
-pub(crate) struct ShownMoves {
-    pub(crate) taken: u64,
-    pub(crate) released: u64,
-    pub(crate) given_up: u64,
-    pub(crate) lost: u64,
-    pub(crate) relisted: u64,
 }
 
 impl Dispatcher {

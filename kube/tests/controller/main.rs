@@ -31,7 +31,6 @@ mod spans;
 mod streams;
 mod takeover;
 mod watches;
-mod window;
 
 use std::time::Duration;
 

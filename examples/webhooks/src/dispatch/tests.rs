@@ -2,18 +2,14 @@
 //! failures of another.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 use std::sync::Mutex as Blocking;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use axum::http::Uri;
+use axum::{Json, Router};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket};
@@ -28,37 +24,29 @@ use crate::store::{Database, NewSecret, NewSubscription, Presence};
 /// Longer than anything takes that happens at all.
 pub(crate) const BROKEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The newest version of each object that came to each path.
-pub(crate) type Known = Arc<Blocking<HashMap<(String, String), i64>>>;
+/// What came to a receiver.
+#[derive(Clone, Default)]
+pub(crate) struct Known {
+    /// The newest version of each object that came to each path.
+    newest: Arc<Blocking<HashMap<(String, String), i64>>>,
+    pub(crate) calls: Arc<AtomicUsize>,
+}
 
 pub(crate) async fn receiver() -> (SocketAddr, Known) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, known) = (listener.local_addr().unwrap(), Known::default());
-    let shared = Arc::clone(&known);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let known = Arc::clone(&shared);
-            let service = service_fn(move |request| receive(request, Arc::clone(&known)));
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            tokio::spawn(connection);
-        }
-    });
+    let shared = known.clone();
+    let take = async move |path: Uri, Json(json): Json<Value>| {
+        let object = json["object"].as_str().unwrap().to_owned();
+        let version = json["version"].as_i64().unwrap();
+        let mut known = shared.newest.lock().unwrap();
+        let newest = known.entry((path.path().to_owned(), object)).or_default();
+        *newest = version.max(*newest);
+        shared.calls.fetch_add(1, Ordering::SeqCst);
+    };
+    let router = Router::new().fallback(take);
+    tokio::spawn(async { axum::serve(listener, router).await });
     (address, known)
-}
-
-async fn receive(
-    request: Request<Incoming>,
-    known: Known,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let path = request.uri().path().to_owned();
-    let body = request.into_body().collect().await.unwrap().to_bytes();
-    let json: Value = serde_json::from_slice(&body).unwrap();
-    let object = json["object"].as_str().unwrap().to_owned();
-    let version = json["version"].as_i64().unwrap();
-    let mut known = known.lock().unwrap();
-    let newest = known.entry((path, object)).or_default();
-    *newest = version.max(*newest);
-    Ok(Response::default())
 }
 
 pub(crate) fn dispatcher(store: Store) -> Arc<Dispatcher> {
@@ -117,13 +105,13 @@ pub(crate) async fn settle(dispatcher: &Dispatcher) {
 /// Every subscriber has the newest version of everything.
 async fn assert_known(store: &Store, known: &Known) {
     for (_, subscription) in store.subscriptions().await.unwrap() {
-        let url: hyper::Uri = subscription.url.parse().unwrap();
+        let url: Uri = subscription.url.parse().unwrap();
         for id in ["a", "b", "c"] {
             let Some(object) = store.object(id.into()).await.unwrap() else {
                 continue;
             };
             let place = (url.path().to_owned(), id.to_owned());
-            let version = known.lock().unwrap().get(&place).copied();
+            let version = known.newest.lock().unwrap().get(&place).copied();
             let is_down = url.path() == "/down";
             assert_eq!(version, (!is_down).then_some(object.version), "{place:?}");
         }

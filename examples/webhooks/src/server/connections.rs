@@ -98,9 +98,9 @@ impl Connections {
 
     fn make_room(&mut self, client: Client) {
         let of_client = self.open.values().filter(|c| c.client == client);
-        if of_client.count() >= self.limits.per_client {
+        if of_client.count() >= self.limits.per_client.get() {
             self.close_one_of(client);
-        } else if self.open.len() >= self.limits.connections {
+        } else if self.open.len() >= self.limits.connections.get() {
             self.close_one();
         }
     }
@@ -136,6 +136,7 @@ impl From<IpAddr> for Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Options;
 
     /// Connections that last until they are closed, of the clients `1.1.1.N`.
     struct Crowd {
@@ -146,9 +147,9 @@ mod tests {
     impl Crowd {
         fn new(connections: usize, per_client: usize) -> Self {
             let limits = Limits {
-                connections,
-                per_client,
-                ..Limits::default()
+                connections: connections.try_into().unwrap(),
+                per_client: per_client.try_into().unwrap(),
+                ..Options::default().limits
             };
             Self {
                 connections: Connections::new(limits),

@@ -1,11 +1,13 @@
 //! Clients that take what they can, over real sockets; and the time that each thing may take, over
 //! a pipe whose clock stands still.
 
+use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 
 use super::*;
+use crate::args::Options;
 
 const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -18,12 +20,10 @@ const BROKEN_AFTER: Duration = Duration::from_secs(120);
 /// A body that does not fit into what is buffered on the way.
 const LONG: usize = 1_000_000;
 
-async fn answer(request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let body = match request.uri().path() {
-        "/long" => "x".repeat(LONG),
-        _ => "ok".into(),
-    };
-    Response::new(Full::from(body))
+fn router() -> Router {
+    Router::new()
+        .route("/", get("ok"))
+        .route("/long", get(async || "x".repeat(LONG)))
 }
 
 /// Serves with room for eight connections, none of which ends by itself.
@@ -31,13 +31,13 @@ async fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = Limits {
-        connections: 8,
-        per_client: 8,
+        connections: 8.try_into().unwrap(),
+        per_client: 8.try_into().unwrap(),
         idle: NEVER,
         age: NEVER,
     };
     let stop = CancellationToken::new();
-    tokio::spawn(serve(listener, limits, stop, |_, request| answer(request)));
+    tokio::spawn(serve(listener, limits, stop, router()));
     address
 }
 
@@ -87,7 +87,8 @@ async fn connections_that_never_read_make_room() {
 /// A client of a connection with the usual limits, and when it ends.
 fn connect() -> (DuplexStream, tokio::task::JoinHandle<Duration>) {
     let (client, server) = duplex(1024);
-    let mut connections = Connections::new(Limits::default());
+    let limits = Options::default().limits;
+    let mut connections = Connections::new(limits.clone());
     let (progress, given) = tokio::sync::oneshot::channel();
     connections.admit(Client::from(std::net::IpAddr::from([1, 1, 1, 1])), |p| {
         let _ = progress.send(p);
@@ -96,7 +97,7 @@ fn connect() -> (DuplexStream, tokio::task::JoinHandle<Duration>) {
     let ended = tokio::spawn(async move {
         let (begun, progress) = (Instant::now(), given.await.unwrap());
         let stop = CancellationToken::new();
-        converse(server, progress, Limits::default(), stop, answer).await;
+        converse(server, progress, limits, stop, router()).await;
         begun.elapsed()
     });
     (client, ended)
@@ -157,6 +158,6 @@ async fn one_that_reads_too_slowly_is_left_in_the_end() {
     while slow.read(&mut some).await.is_ok_and(|len| len > 0) {
         sleep(Duration::from_secs(1)).await;
     }
-    let expected = Limits::default().age + LAST_REQUEST;
+    let expected = Options::default().limits.age + LAST_REQUEST;
     assert_eq!(seconds(ended).await, expected.as_secs());
 }

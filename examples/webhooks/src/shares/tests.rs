@@ -3,7 +3,7 @@
 use requeue::tokio::WorkQueue;
 
 use super::*;
-use crate::key::{Key, parse_key};
+use crate::key::Key;
 
 const WORKERS: usize = 8;
 
@@ -52,7 +52,7 @@ fn befriend(shares: &Shares, id: &str) {
 
 fn add(shares: &Shares, keys: &[&str]) {
     for key in keys {
-        shares.queue.add(parse_key(key).unwrap()).unwrap();
+        shares.queue.add(key.parse().unwrap()).unwrap();
     }
 }
 

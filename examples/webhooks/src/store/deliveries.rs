@@ -3,13 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::db::{Db, Row};
 use super::pages::end_object;
 use super::{Range, Scope, Store, StoreError};
 use crate::key::Key;
 
 /// Why something is owed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     /// It is going to be delivered.
     Pending,

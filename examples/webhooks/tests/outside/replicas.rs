@@ -191,13 +191,8 @@ fn start(place: &Place, database: &str, etcd: &Etcd, n: usize) -> Service {
 async fn spread(user: &User, replicas: &[&Service]) {
     let wait = async {
         for replica in replicas {
-            let mut seq = 0;
-            loop {
-                let stats = user.get(replica, &format!("/stats?after={seq}")).await;
-                seq = stats.json["now"]["seq"].as_u64().unwrap();
-                if is_spread(&stats.json["team"], replicas.len()) {
-                    break;
-                }
+            while !is_spread(&user.get(replica, "/shards").await.json, replicas.len()) {
+                user.second(replica).await;
             }
         }
     };
@@ -207,10 +202,11 @@ async fn spread(user: &User, replicas: &[&Service]) {
 fn is_spread(team: &Value, count: usize) -> bool {
     let (members, shards) = (team["members"].as_array(), team["shards"].as_array());
     let (members, shards) = (members.unwrap(), shards.unwrap());
+    let is_member = |name: &Value| members.iter().any(|member| member["name"] == *name);
     members.len() == count
         && members.iter().all(|member| member["shards"] != 0)
         && shards.len() == SHARDS
-        && shards.iter().all(|owner| owner["member"].is_u64())
+        && shards.iter().all(|owner| is_member(&owner["member"]))
 }
 
 /// Changes its objects, round by round, at any replica that answers.

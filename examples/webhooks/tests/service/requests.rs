@@ -87,7 +87,7 @@ async fn objects_have_limits() {
         case("o", "1 2", 400, "no JSON"),
         case("o", &long, 413, "262144"),
         case("a%20b", "{}", 400, "letters"),
-        case("", "{}", 400, "letters"),
+        case("", "{}", 404, "path"),
         case(&"x".repeat(129), "{}", 400, "128"),
         case("o/p", "{}", 404, "path"),
         case(".", "{}", 400, "neither"),
@@ -118,11 +118,11 @@ async fn json_that_receivers_cannot_read_is_refused() {
             "[{\"x\":\n{\"a\": 1, \"\\u0061\": 1}}]".into(),
             "the same name twice in one object at line 2 column 17",
         ),
-        case(nested(65), "nested deeper than 64 at line 1 column 65"),
+        case(nested(65), "nested deeper than 64 at line 1 column 66"),
         case(nested(100_000), "nested deeper than 64 at line 1 column 65"),
         case(
             format!("{{\n\"a\": {}}}", nested(64)),
-            "deeper than 64 at line 2 column 69",
+            "deeper than 64 at line 2 column 70",
         ),
     ];
     assert_refused(cases).await;
@@ -204,9 +204,10 @@ async fn there_is_nothing_else() {
         case(Method::POST, "/", 405, "method"),
         case(Method::GET, "/objects", 404, "path"),
         case(Method::GET, "/page.html", 404, "path"),
-        case(Method::POST, "/queue", 405, "method"),
-        case(Method::GET, "/queue?limit=x", 400, "limit"),
-        case(Method::GET, "/deliveries", 400, "state="),
+        case(Method::POST, "/shards", 405, "method"),
+        case(Method::GET, "/window/api/x", 404, "page"),
+        case(Method::GET, "/deliveries", 400, "state"),
+        case(Method::GET, "/deliveries?state=x", 400, "failed"),
         case(
             Method::GET,
             "/deliveries?state=failed&limit=x",
@@ -219,7 +220,6 @@ async fn there_is_nothing_else() {
             400,
             "after",
         ),
-        case(Method::GET, "/stats?after=-1", 400, "after"),
     ];
     assert_refused(cases).await;
 }
@@ -301,10 +301,6 @@ async fn it_shows_how_it_is() {
     let (place, user) = (Place::new(), User::new());
     let service = place.start(&QUICK);
     assert_eq!(user.get(&service, "/healthz").await.json, json!("ok\n"));
-    let stats = user.get(&service, "/stats?after=0").await.json;
-    let seq = stats["history"][0]["seq"].as_u64();
-    assert_eq!((seq, &stats["now"]["depth"]), (Some(1), &json!(0)));
-
     let metrics = user.get(&service, "/metrics").await.json;
     for name in [
         "workqueue_depth{name=\"webhooks\"} 0",
@@ -321,17 +317,18 @@ async fn it_shows_how_it_is() {
             "{name}: {metrics}"
         );
     }
-    let page = user.get(&service, "/").await.json;
-    let page = page.as_str().unwrap();
-    assert!(page.starts_with("<!doctype html>"));
-    assert!(
-        !page.contains("src=") && !page.contains("://"),
-        "it needs no other site"
+    assert_eq!(user.get(&service, "/shards").await.json, Value::Null);
+    // The window only looks.
+    let shown = user.get(&service, "/window/api/queues").await.json;
+    let queue = &shown["queues"][0];
+    assert_eq!(
+        (&queue["name"], &queue["ready"]),
+        (&json!("webhooks"), &json!(0))
     );
-    let Value::Object(now) = &stats["now"] else {
-        panic!("{stats}");
-    };
-    for name in now.keys().filter(|name| *name != "seq") {
-        assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
-    }
+    assert_eq!(
+        (&queue["workers"], &shown["token"]),
+        (&json!(32), &Value::Null)
+    );
+    let answer = user.get(&service, "/").await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use crate::support::{Manner, Place, Receiver, User};
+use crate::support::{Manner, Place, Receiver, User, window};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -22,11 +22,24 @@ async fn it_stops_with_what_is_slow_undone_and_goes_on_with_it() {
     )
     .await;
     user.put(&service, "/objects/o", &json!(1)).await;
-    // A silent connection does not hold it up, and neither does a request that waits for a sample.
+    // A silent connection does not hold it up, and neither does a page of the window that is open.
     let mut silent = TcpStream::connect(service.address).unwrap();
     silent.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    let mut page = TcpStream::connect(service.address).unwrap();
+    let head = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\n\r\n",
+        window("events"),
+        service.address
+    );
+    page.write_all(head.as_bytes()).unwrap();
+    let mut events = vec![0; 15];
+    page.read_exact(&mut events).unwrap();
+    assert_eq!(events, b"HTTP/1.1 200 OK");
     assert_eq!(service.terminate().await.code(), Some(0));
     let _ = silent.read_to_end(&mut Vec::new());
+    // The stream of events came to its end, and was not broken off.
+    page.read_to_end(&mut events).unwrap();
+    assert!(events.ends_with(b"\r\n0\r\n\r\n"));
     assert!(
         place.said().contains("left for the next start: 1\n"),
         "{}",

@@ -5,7 +5,6 @@ pub mod postgres;
 pub mod proxy;
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -18,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use hyper::header::{AUTHORIZATION, HeaderMap, LOCATION};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -271,33 +270,41 @@ impl User {
 
     /// Waits until the keys of the queue make this true, at the service's pace.
     pub async fn until_queued(&self, service: &Service, is_true: impl Fn(&[Value]) -> bool) {
-        let mut seq = 0;
         let wait = async {
             loop {
-                let queue = self.get(service, "/queue?limit=1000").await;
+                let queue = self.get(service, &window("keys?limit=200")).await;
                 if is_true(queue.json["keys"].as_array().unwrap()) {
                     return;
                 }
-                let stats = self.get(service, &format!("/stats?after={seq}")).await;
-                seq = stats.json["now"]["seq"].as_u64().unwrap();
+                self.second(service).await;
             }
         };
         tokio::time::timeout(BROKEN_AFTER, wait).await.unwrap();
     }
 
-    /// Waits until nothing is pending any more. The service sets the pace: it answers once per look
-    /// of its own.
+    /// Waits until nothing is pending any more, at the service's pace.
     pub async fn settled(&self, service: &Service) {
-        let mut seq = 0;
         let settle = async {
             while self.owed(service, "pending").await > 0 {
-                let path = format!("/stats?after={seq}");
-                let stats = self.get(service, &path).await;
-                seq = stats.json["now"]["seq"].as_u64().unwrap();
+                self.second(service).await;
             }
         };
         tokio::time::timeout(BROKEN_AFTER, settle).await.unwrap();
     }
+
+    /// Waits for the second event of the window, which comes a second after the first.
+    pub async fn second(&self, service: &Service) {
+        let url = service.url(&window("events")).parse().unwrap();
+        let mut body = self.client.get(url).await.unwrap().into_body();
+        for _ in 0..2 {
+            body.frame().await.unwrap().unwrap();
+        }
+    }
+}
+
+/// A path of the window's JSON about the queue.
+pub fn window(path: &str) -> String {
+    format!("/window/api/queues/webhooks/{path}")
 }
 
 /// How a receiver behaves.
@@ -438,34 +445,6 @@ async fn converse(stream: TcpStream, seen: Arc<Seen>) {
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
-}
-
-/// Serves fixed answers: path, type and body. Everything else is missing.
-pub async fn serve(answers: Vec<(&'static str, &'static str, String)>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let answers = Arc::new(answers);
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let answers = Arc::clone(&answers);
-            let service = service_fn(move |request: Request<Incoming>| {
-                let path = request.uri().path();
-                let mut response = Response::new(Full::<Bytes>::default());
-                match answers.iter().find(|(at, _, _)| *at == path) {
-                    Some((_, of, body)) => {
-                        let of = HeaderValue::from_static(of);
-                        response.headers_mut().insert(CONTENT_TYPE, of);
-                        *response.body_mut() = Full::from(body.clone());
-                    }
-                    None => *response.status_mut() = StatusCode::NOT_FOUND,
-                }
-                async { Ok::<_, Infallible>(response) }
-            });
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            tokio::spawn(connection);
-        }
-    });
-    address
 }
 
 impl Seen {

@@ -67,8 +67,8 @@ impl Scene {
     async fn lost(&self) -> Vec<u64> {
         let mut lost = Vec::new();
         for replica in &self.replicas {
-            let stats = self.user.get(replica, "/stats").await;
-            lost.push(stats.json["team"]["moves"]["lost"].as_u64().unwrap());
+            let shown = self.user.get(replica, "/shards").await.json;
+            lost.push(shown["lost"].as_u64().unwrap());
         }
         lost
     }
@@ -87,8 +87,9 @@ impl Scene {
     async fn is_well(&self) {
         self.is_spread().await;
         for replica in &self.replicas {
-            let stats = self.user.get(replica, "/stats").await;
-            assert_eq!(stats.json["now"]["refused"], 0, "{}", stats.json);
+            let metrics = self.user.get(replica, "/metrics").await.json;
+            let refused = "outcome=\"refused\"";
+            assert!(!metrics.as_str().unwrap().contains(refused), "{metrics}");
             self.answers(replica, StatusCode::OK).await;
         }
     }
