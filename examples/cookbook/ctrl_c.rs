@@ -33,7 +33,7 @@ async fn main() -> std::io::Result<()> {
         std::process::exit(130)
     };
     let leftovers = tokio::select! {
-        biased; // The handler is there before the first run.
+        biased; // Installs the handler before the first run.
         stopped = signals => return stopped,
         leftovers = service => leftovers,
     };

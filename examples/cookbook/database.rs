@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let queue = WorkQueue::new();
     let changed = queue.producer();
-    // With PostgreSQL, use the payloads of LISTEN. Called under the database's lock: only add.
+    // Runs under the database's lock, so it only adds. With PostgreSQL, use the payloads of LISTEN.
     database.update_hook(Some(move |_, _: &str, _: &str, row: i64| {
         let _ = changed.add(row);
     }));
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "INSERT INTO orders VALUES (1, 'Oslo'), (2, 'Oslo');
          UPDATE orders SET city = 'Lima' WHERE id = 1",
     )?;
-    // List the changes that no hook saw: now, and after each lost connection.
+    // No hook saw earlier changes. So list the rows now, and after each lost connection.
     let ids = database
         .prepare("SELECT id FROM orders")?
         .query_map([], |row| row.get(0))?

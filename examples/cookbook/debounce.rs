@@ -36,6 +36,6 @@ async fn main() {
             }
         };
         tokio::join!(work, events);
-        queue.clear(); // What was changed after a second.
+        queue.clear(); // Drops the changes after the first second.
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use requeue::Producer;
 use requeue::std::WorkQueue;
 
-/// The library. It only adds keys, so it needs no limiter, storage or runtime in its types.
+/// The library. It only adds keys, so its types name no limiter, storage or runtime.
 struct Watcher {
     changed: Arc<dyn Producer<String> + Send + Sync>,
 }

@@ -1,5 +1,5 @@
-//! `run` for a runtime that has none: a loop over `get` and `next` of any queue whose calls are
-//! futures. Start it once for each worker.
+//! `run` for a runtime that has none: a loop over `get` and `next`, for any queue whose calls are
+//! futures. Start one loop per worker.
 //!
 //! ```text
 //! node-7: no answer
@@ -29,7 +29,7 @@ async fn run<H: Host<Key: Clone, Clock: Timer>, R: IntoAction>(
     }
 }
 
-// Any executor with a `Timer` will do. This one is Tokio's, on virtual time.
+// Use any executor with a `Timer`. This one is Tokio's, on virtual time.
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() {
     let queue = WorkQueue::new();

@@ -1,4 +1,4 @@
-//! Saves the keys that a shutdown hands back. The next process restores delays and failures.
+//! Saves the keys that a shutdown returns. The next process restores delays and failures.
 //!
 //! ```text
 //! saved: [{"key":"node-7","left":{"secs":0,"nanos":5000000},"failures":1,"priority":0}]
