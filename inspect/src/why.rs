@@ -202,7 +202,9 @@ fn no_worker(queue: &QueueView) -> Option<String> {
         return Some("There are no workers: their number is set to 0.".to_owned());
     }
     if queue.active < workers {
-        return None;
+        let has_begun = queue.runs > 0 || queue.active > 0;
+        return (!has_begun)
+            .then(|| "No run has begun yet: the workers are not started.".to_owned());
     }
     let ready = count(queue.ready, "ready key");
     Some(match workers {

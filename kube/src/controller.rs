@@ -313,8 +313,9 @@ where
     }
 
     /// Uses a queue of yours, with everything that its [builder](WorkQueue::builder) can do: levels,
-    /// aging, groups, a limiter, metrics, a limit on its keys. Keep a clone to pause the queue, to
-    /// add keys, or to ask it what it holds, and why.
+    /// aging, groups, a limiter, metrics, a limit on its keys. To pause the queue, to add keys, or to
+    /// ask it what it holds, keep a clone. [`shared_queue`](Self::shared_queue) returns the
+    /// controller's own queue for that.
     ///
     /// Objects that change are added at the level [`CHANGED`](crate::CHANGED), and those that are
     /// listed at [`LISTED`](crate::LISTED), or at the highest level if the queue has fewer. Higher
@@ -778,6 +779,46 @@ where
     /// Returns the objects as they were seen last. Empty until the controller runs.
     pub fn store(&self) -> Store<K> {
         self.parts.store.clone()
+    }
+
+    /// Builds the queue now, and also returns it: to pause it, to add keys, to ask what it holds
+    /// and why an object does not run, or to show it in the [window](crate#the-queue). The objects
+    /// are in it from when the controller runs.
+    ///
+    /// Call this after [`named`](Self::named), [`backoff`](Controller::backoff),
+    /// [`retry_rate`](Controller::retry_rate) and [`groups`](Controller::groups): they do not change
+    /// a queue that is built. O(1).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::runtime::reflector::ObjectRef;
+    /// use kube::runtime::watcher;
+    /// use kube::{Api, Client};
+    /// use requeue_kube::Controller;
+    ///
+    /// # fn controller(client: Client) {
+    /// let maps = Api::<ConfigMap>::all(client);
+    /// let (controller, queue) = Controller::new(maps, watcher::Config::default())
+    ///     .named("maps")
+    ///     .shared_queue();
+    /// # let _ = controller;
+    /// let settings = ObjectRef::<ConfigMap>::new("settings").within("default");
+    /// println!("{settings}: {:?}", queue.why(&settings));
+    /// # }
+    /// ```
+    pub fn shared_queue(self) -> (Self, Q)
+    where
+        Q: KeyQueue<K>,
+    {
+        let queue = (self.queue)(&self.parts);
+        let shared = queue.clone();
+        let controller = Self {
+            parts: self.parts,
+            queue: Box::new(|_| queue),
+        };
+        (controller, shared)
     }
 
     /// Runs the controller until `stop` is cancelled; then drains the queue and returns the objects

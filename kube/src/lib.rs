@@ -50,7 +50,7 @@ pub use writes::{NotCached, Writes, record_writes};
 #[cfg(feature = "metrics")]
 pub use requeue::tokio::metrics::DURATION_BUCKETS;
 pub use requeue::tokio::{
-    Action, CancellationToken, Failure, GroupLimits, IntoAction, Leftover, Workers,
+    Action, CancellationToken, DeadKeys, Failure, GroupLimits, IntoAction, Leftover, Workers,
 };
 
 /// The code of the guide that is not in its programs.

@@ -1,8 +1,9 @@
 //! The controller of `README.md`, which keeps the parts of each `Web` as wanted. The program adds a
-//! leader, probes and metrics. Tests run the same controller.
+//! leader and serves the probes. Tests run the same controller.
 
 pub mod crd;
 mod parts;
+pub mod probes;
 pub mod reconcile;
 
 use k8s_openapi::api::apps::v1::Deployment;

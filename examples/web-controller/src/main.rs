@@ -2,8 +2,6 @@
 //!
 //! `web-controller crd` prints the kind, `web-controller` runs the controller.
 
-mod probes;
-
 use std::env;
 use std::error::Error;
 use std::process::ExitCode;
@@ -12,10 +10,12 @@ use std::time::Duration;
 
 use kube::{Client, CustomResourceExt};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use requeue_inspect::{Inspector, Registry};
 use requeue_kube::{DURATION_BUCKETS, Leader, RECONCILE_BUCKETS, Workers, shutdown_on_signal};
-use web_controller::controller;
+use tokio::net::TcpListener;
 use web_controller::crd::Web;
 use web_controller::reconcile::{Data, MANAGER, reconcile};
+use web_controller::{controller, probes};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -60,19 +60,22 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let leader = Leader::lease(client.clone(), &namespace, MANAGER)
         .identity(format!("{manager}-{}", std::process::id()))
         .times(lease, lease * 2 / 3, lease * 2 / 15);
-    let controller = controller(&client)
+    let (controller, queue) = controller(&client)
         .resync(Duration::from_secs(10 * 3600))
-        .leader(leader);
+        .leader(leader)
+        .shared_queue();
 
     let stop = shutdown_on_signal()?;
     let health = controller.health();
     let data = Arc::new(Data::new(client, manager));
-    let workers = Workers::new(8).drain_timeout(Duration::from_secs(10));
+    let window = Inspector::new("web", &queue);
+    let workers = window.watch(Workers::new(8).drain_timeout(Duration::from_secs(10)));
     let running = controller.run(workers, stop, move |web, _| {
         reconcile(web, Arc::clone(&data))
     });
     let address = variable("WEB_CONTROLLER_PROBES", "127.0.0.1:8081");
-    let probes = probes::serve(&address, health, metrics);
+    let listener = TcpListener::bind(address).await?;
+    let router = probes::router(health, metrics, Registry::new().with(window));
 
     tokio::select! {
         ended = running => {
@@ -81,6 +84,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
             }
             Ok(())
         }
-        failed = probes => Ok(failed?),
+        failed = axum::serve(listener, router) => Ok(failed?),
     }
 }

@@ -1,31 +1,26 @@
-//! `/healthz`, `/readyz` and `/metrics`, for the kubelet and for Prometheus.
-
-use std::io;
+//! `/healthz`, `/readyz`, `/metrics` and the window at `/window`, for the kubelet, for Prometheus and
+//! for people.
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
+use requeue_inspect::Registry;
 use requeue_kube::{Health, Probe};
-use tokio::net::TcpListener;
 
-/// Serves the probes until the future is dropped.
+/// Returns the router of all of them. Visitors of the window only look, because whoever reaches the
+/// probes reaches the window too.
 ///
-/// # Errors
+/// # Panics
 ///
-/// The address is taken.
-pub(crate) async fn serve(
-    address: &str,
-    health: Health,
-    metrics: PrometheusHandle,
-) -> io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+/// Outside of a Tokio runtime.
+pub fn router(health: Health, metrics: PrometheusHandle, queues: Registry) -> Router {
     let live = health.clone();
-    let router = Router::new()
+    Router::new()
         .route("/healthz", get(async move || answer(live.live())))
         .route("/readyz", get(async move || answer(health.ready())))
-        .route("/metrics", get(async move || metrics.render()));
-    axum::serve(listener, router).await
+        .route("/metrics", get(async move || metrics.render()))
+        .nest("/window", queues.router())
 }
 
 fn answer(probe: Probe) -> (StatusCode, String) {

@@ -31,6 +31,7 @@ mod spans;
 mod streams;
 mod takeover;
 mod watches;
+mod window;
 
 use std::time::Duration;
 
