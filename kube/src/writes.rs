@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Method, Request, Response};
 use kube::client::Body;
@@ -218,7 +219,12 @@ impl Writes {
     /// Returns a client that records what is written with it, also in tasks of their own: creating,
     /// replacing, patching, applying, deleting, subresources. Of kinds that the controller has no
     /// store of it records nothing. A request that fails on the way or on the server, or is
-    /// dropped, is recorded as [`unsure`](Self::unsure).
+    /// dropped, is recorded as [`unsure`](Self::unsure). So is a request that the server refuses
+    /// after `client` repeated it, as kube's clients do since kube 4: an earlier try may have been
+    /// carried out.
+    ///
+    /// If such a try has created an object with a generated name, nobody knows the name: only the
+    /// object of the last try is waited for.
     ///
     /// [`record_writes`] is for reconcilers that keep their client.
     pub fn client(&self, client: Client) -> Client {
@@ -317,17 +323,45 @@ async fn send(
         target,
         is_known: false,
     };
-    let request = Request::from_parts(parts, Body::from(body));
+    let mut request = Request::from_parts(parts, Body::from(body));
+    let copies = Copies::default();
+    request.extensions_mut().insert(copies.watched());
     let response = client.send(request).await?;
     if !response.status().is_success() {
-        // What the client has done wrong was not carried out.
-        sent.is_known = response.status().is_client_error();
+        // A refused write was not carried out. But what is refused may be the repetition of a try
+        // that timed out, and that landed.
+        sent.is_known = response.status().is_client_error() && !copies.may_be_sent();
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
     let body = body.collect_bytes().await?;
     sent.answered(&body);
     Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+/// Counts the copies of a request, as one of its extensions. Since kube 4, clients repeat requests
+/// by themselves: [`RetryPolicy`](kube::client::retry::RetryPolicy) copies a request with its
+/// extensions before each try, and sends the copy if that try fails.
+#[derive(Default)]
+struct Copies(Arc<AtomicUsize>);
+
+impl Copies {
+    /// The extension, whose clones count.
+    fn watched(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// Whether a copy may have been sent: if there is only one, it is the spare of the first try.
+    fn may_be_sent(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 1
+    }
+}
+
+impl Clone for Copies {
+    fn clone(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        self.watched()
+    }
 }
 
 /// What a request writes.

@@ -178,7 +178,7 @@ impl Cluster {
         }
         if link.fails() {
             let message = "before it was carried out".to_owned();
-            return Ok(respond(&Err(Refusal(500, "InternalError", message))));
+            return Ok(respond(&Err(Refusal(504, "Timeout", message))));
         }
         let (parts, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -188,9 +188,9 @@ impl Cluster {
         if link.loses_answer(&path.resource) {
             return std::future::pending().await;
         }
-        if link.fails() {
+        if link.fails() || link.times_out(&path.resource) {
             let message = "after it was carried out".to_owned();
-            return Ok(respond(&Err(Refusal(500, "InternalError", message))));
+            return Ok(respond(&Err(Refusal(504, "Timeout", message))));
         }
         link.travel().await?;
         Ok(respond(&answer))

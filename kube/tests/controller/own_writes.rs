@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::client::retry::RetryPolicy;
 use kube::runtime::finalizer::Event;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
@@ -22,6 +23,8 @@ use requeue_kube::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tower::retry::RetryLayer;
+use tower::{BoxError, Layer as _, service_fn};
 use tracing::{Dispatch, Level, Subscriber};
 use tracing_subscriber::layer::{self, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -411,6 +414,97 @@ async fn a_request_without_an_answer_is_looked_up() {
         runs.await,
         ["0 s: sees false, attempt 1", "3 s: sees true, attempt 2"]
     );
+}
+
+/// A client that repeats requests, as that of a program does with kube 4 and 5.
+fn repeating(client: Client) -> Client {
+    let send = service_fn(move |request| {
+        let client = client.clone();
+        async move { client.send(request).await.map_err(BoxError::from) }
+    });
+    let layer = RetryLayer::new(RetryPolicy::server_retry());
+    Client::new(layer.layer(send), "default")
+}
+
+/// Of a write that times out and has landed, the client's second try is refused.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_its_client_repeats_is_looked_up() {
+    for way in ["create", "replace", "delete"] {
+        let world = World::new(&["a"]);
+        if way != "create" {
+            put_secret(&world, "a", "default", "old");
+        }
+        let client = record_writes(repeating(world.client.clone()));
+        let api = Api::<Secret>::default_namespaced(client);
+        let (controller, secrets) = world.controller(all());
+        let inner = world.clone();
+        let runs = world.run_for(controller, seconds(9), move |map, _| {
+            let (world, secrets, api) = (inner.clone(), secrets.clone(), api.clone());
+            async move {
+                let seen = secrets.get(&key_of(&map));
+                let is_new = seen.as_ref().is_some_and(|seen| seen.type_.is_some());
+                world.note(format!("sees {}, changed {is_new}", seen.is_some()));
+                let done = match way {
+                    "create" => seen.is_some(),
+                    "replace" => is_new,
+                    _ => seen.is_none(),
+                };
+                if done {
+                    return Ok(Action::Success);
+                }
+                world.link.time_out_next("secrets");
+                let mut new = seen.as_deref().cloned().unwrap_or_else(|| secret("a"));
+                new.type_ = Some("new".to_owned());
+                let wrote = match way {
+                    "create" => api.create(&PostParams::default(), &new).await.map(drop),
+                    "replace" => api
+                        .replace("a", &PostParams::default(), &new)
+                        .await
+                        .map(drop),
+                    _ => api.delete("a", &DeleteParams::default()).await.map(drop),
+                };
+                Err(wrote.unwrap_err())
+            }
+        });
+        let (before, after) = match way {
+            "create" => ("sees false, changed false", "sees true, changed true"),
+            "replace" => ("sees true, changed false", "sees true, changed true"),
+            _ => ("sees true, changed false", "sees false, changed false"),
+        };
+        let runs = runs.await;
+        assert_eq!(runs, [format!("0 s: {before}"), format!("3 s: {after}")]);
+    }
+}
+
+/// A write that was sent once, and that the server refuses, was not carried out.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_refused_is_not_waited_for() {
+    let world = World::new(&["a"]);
+    let client = record_writes(repeating(world.client.clone()));
+    let api = Api::<Secret>::default_namespaced(client);
+    let (controller, _) = world.controller(all());
+    let inner = world.clone();
+    let runs = world.run_for(controller, seconds(9), move |_, run| {
+        let (world, api) = (inner.clone(), api.clone());
+        async move {
+            world.note(format!("attempt {}", run.attempt));
+            if run.attempt > 1 {
+                return Ok(Action::Success);
+            }
+            // Events of it come three seconds late.
+            put_secret(&world, "a", "default", "theirs");
+            let created = api.create(&PostParams::default(), &secret("a")).await;
+            Err(created.unwrap_err())
+        }
+    });
+    let expected = [
+        "0 s: attempt 1",
+        "0 s: attempt 2",
+        "1 s: attempt 1",
+        "1 s: attempt 2",
+    ];
+    let runs = runs.await;
+    assert_eq!(runs[..2], expected[..2], "{runs:?}");
 }
 
 /// Counts what the library warns of.
@@ -827,6 +921,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Recording,
+    /// The same, with a client that repeats requests.
+    Repeating,
     /// As before there was anything to record with.
     Plain,
     KubeRuntime,
@@ -855,7 +951,12 @@ fn version_of(map: &ConfigMap) -> u64 {
 
 impl Counts {
     /// A map is as wanted when its annotation says what its data wants.
-    async fn reconcile(self, map: Arc<ConfigMap>, api: Api<ConfigMap>) -> kube::Result<Duration> {
+    async fn reconcile(
+        self,
+        map: Arc<ConfigMap>,
+        api: Api<ConfigMap>,
+        (kind, cluster): (Kind, Cluster),
+    ) -> kube::Result<Duration> {
         let name = name_of(&map);
         {
             let mut state = self.0.lock().unwrap();
@@ -870,12 +971,27 @@ impl Counts {
             .as_ref()
             .and_then(|all| all.get("is"));
         if is != Some(&want) {
-            let patch = json!({"metadata": {"annotations": {"is": want}}});
-            let patched = api
-                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
-                .await?;
-            let mut state = self.0.lock().unwrap();
-            state.last.insert(name, version_of(&patched));
+            let wrote = if kind == Kind::Repeating {
+                // What its client repeats is refused if it has landed.
+                let mut changed = (*map).clone();
+                let annotations = changed.metadata.annotations.get_or_insert_default();
+                annotations.insert("is".to_owned(), want.clone());
+                api.replace(&name, &PostParams::default(), &changed).await
+            } else {
+                let patch = json!({"metadata": {"annotations": {"is": want}}});
+                api.patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
+            };
+            // What has failed may have landed all the same.
+            let truth = cluster.get("configmaps", &name).unwrap();
+            let has_landed = truth["metadata"]["annotations"]["is"] == want.as_str();
+            if wrote.is_ok() || has_landed {
+                let truth = serde_json::from_value(truth).unwrap();
+                let written = wrote.as_ref().unwrap_or(&truth);
+                let mut state = self.0.lock().unwrap();
+                state.last.insert(name, version_of(written));
+            }
+            wrote?;
         }
         // It looks again soon, as many do.
         Ok(seconds(1))
@@ -892,14 +1008,19 @@ fn simulate(steps: &[Step], kind: Kind) -> (usize, usize) {
     runtime.block_on(async {
         let (cluster, link) = (Cluster::new(), Link::seeded(1));
         link.set_lag("configmaps", Duration::ZERO, seconds(5));
-        let client = cluster.client(&link);
+        let client = match kind {
+            Kind::Repeating => repeating(cluster.client(&link)),
+            _ => cluster.client(&link),
+        };
         let (counts, stop) = (Counts::default(), CancellationToken::new());
         let (ask, asked) = futures::channel::mpsc::unbounded();
-        let noted = counts.clone();
+        let (noted, truth) = (counts.clone(), cluster.clone());
         let running: BoxFuture<'static, ()> = if kind == Kind::KubeRuntime {
             let api = Api::<ConfigMap>::default_namespaced(client.clone());
             let reconcile = move |map, api: Arc<Api<ConfigMap>>| {
-                let run = noted.clone().reconcile(map, (*api).clone());
+                let run = noted
+                    .clone()
+                    .reconcile(map, (*api).clone(), (kind, truth.clone()));
                 async { run.await.map(kube::runtime::controller::Action::requeue) }
             };
             let policy = |_, _: &kube::Error, _| {
@@ -918,10 +1039,10 @@ fn simulate(steps: &[Step], kind: Kind) -> (usize, usize) {
                 stop.clone(),
                 move |map, run| {
                     let api = match kind {
-                        Kind::Recording => run.api(),
+                        Kind::Recording | Kind::Repeating => run.api(),
                         _ => Api::default_namespaced(client.clone()),
                     };
-                    let run = noted.clone().reconcile(map, api);
+                    let run = noted.clone().reconcile(map, api, (kind, truth.clone()));
                     async { run.await.map(Action::RequeueAfter) }
                 },
             );
@@ -956,26 +1077,32 @@ fn simulate(steps: &[Step], kind: Kind) -> (usize, usize) {
     })
 }
 
-/// `KUBE_SEEDS=1000 cargo test … no_run_is_older -- --nocapture` prints what the three
+/// `KUBE_SEEDS=1000 cargo test … no_run_is_older -- --nocapture` prints what the four
 /// controllers do.
 #[test]
 fn no_run_is_older_than_its_own_last_write() {
-    let sums = RefCell::new([(0, 0); 3]);
+    let sums = RefCell::new([(0, 0); 4]);
     each_seed(20, &steps(), |steps| {
-        let kinds = [Kind::Recording, Kind::Plain, Kind::KubeRuntime];
+        let kinds = [
+            Kind::Recording,
+            Kind::Repeating,
+            Kind::Plain,
+            Kind::KubeRuntime,
+        ];
         for (kind, sum) in kinds.into_iter().zip(sums.borrow_mut().iter_mut()) {
             let (runs, stale) = simulate(steps, kind);
             *sum = (sum.0 + runs, sum.1 + stale);
         }
-        let stale = sums.borrow()[0].1;
+        let [recording, repeating, ..] = *sums.borrow();
+        let stale = recording.1 + repeating.1;
         let ended = (stale == 0)
             .then_some(())
             .ok_or(format!("{stale} stale runs"));
         (String::new(), ended)
     });
-    let [recording, plain, kube_runtime] = sums.into_inner();
+    let [recording, repeating, plain, kube_runtime] = sums.into_inner();
     println!(
-        "runs, and stale ones: {recording:?}, not recorded {plain:?}, kube-runtime {kube_runtime:?}"
+        "runs, and stale ones: {recording:?}, repeating {repeating:?}, not recorded {plain:?}, kube-runtime {kube_runtime:?}"
     );
     assert!(
         plain.1 > 0 && kube_runtime.1 > 0,

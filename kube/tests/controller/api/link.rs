@@ -20,13 +20,15 @@ struct Faults {
     lost: Mutex<Option<&'static str>>,
     /// Of this resource the next request is carried out, and never answered.
     lost_answer: Mutex<Option<&'static str>>,
+    /// Of this resource the next request is carried out, and its answer says that it timed out.
+    timed_out: Mutex<Option<&'static str>>,
     /// Watches say nothing more, also if they are begun again.
     is_deaf: AtomicBool,
     /// How long a request and each event of a watch takes at most, in milliseconds.
     latency: AtomicU64,
     /// How much later than they happen the events of a resource come: at least, and at most.
     lags: Mutex<BTreeMap<&'static str, (Duration, Duration)>>,
-    /// Of 100 requests so many fail, before or after they were carried out.
+    /// Of 100 requests so many time out, before or after they were carried out.
     failures: AtomicU64,
     /// Of 100 events of a watch so many come twice.
     repeats: AtomicU64,
@@ -60,6 +62,15 @@ impl Link {
     pub(super) fn loses_answer(&self, resource: &str) -> bool {
         let mut lost = self.0.lost_answer.lock().unwrap();
         lost.take_if(|lost| *lost == resource).is_some()
+    }
+
+    pub(crate) fn time_out_next(&self, resource: &'static str) {
+        *self.0.timed_out.lock().unwrap() = Some(resource);
+    }
+
+    pub(super) fn times_out(&self, resource: &str) -> bool {
+        let mut timed_out = self.0.timed_out.lock().unwrap();
+        timed_out.take_if(|one| *one == resource).is_some()
     }
 
     #[cfg(feature = "shards")]
