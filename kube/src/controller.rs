@@ -180,7 +180,8 @@ where
     /// [`WatchItem`] lists the streams that are accepted: [`watch`](crate::watch) with what you drop
     /// from it, a [`Subscription`](crate::Subscription) with the
     /// [store](crate::SharedWatch::store) of its watch, or kube-runtime's own. The stream has to
-    /// fill the store before it brings an event, as kube-runtime's `reflect` does.
+    /// fill the store before it brings an event, as kube-runtime's `reflect` does. If the stream
+    /// watches one namespace, name it with [`fills_within`](Self::fills_within).
     ///
     /// # Examples
     ///
@@ -518,8 +519,10 @@ where
 
     /// Names the store that the last stream of this kind fills, so that objects wait until it shows
     /// [their own writes](Context::wrote). [`owns_cached`](Self::owns_cached) does this by itself.
-    /// Without a stream of this kind it does nothing. The store counts for all namespaces: a write
-    /// to a namespace that the stream does not watch is waited for until the timeout.
+    /// Without a stream of this kind it does nothing.
+    ///
+    /// The store counts for all namespaces. If the stream watches only one of them, use
+    /// [`fills_within`](Self::fills_within).
     ///
     /// # Examples
     ///
@@ -539,7 +542,43 @@ where
     /// # let _ = controller;
     /// # }
     /// ```
-    pub fn fills<C>(mut self, store: Store<C>) -> Self
+    pub fn fills<C>(self, store: Store<C>) -> Self
+    where
+        C: Resource + Clone + Send + Sync + 'static,
+        C::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
+    {
+        self.filling(store, None)
+    }
+
+    /// As [`fills`](Self::fills), for a stream that watches one namespace. A write to another
+    /// namespace is not waited for, because the store never shows it. After
+    /// [`for_stream`](Controller::for_stream) it also says so of the controller's own stream.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kube::runtime::{WatchStreamExt, reflector, watcher};
+    /// use kube::{Api, Client};
+    /// use requeue_kube::{Controller, watch};
+    ///
+    /// # fn controller(client: Client) {
+    /// let (maps, writer) = reflector::store();
+    /// let api = Api::<ConfigMap>::namespaced(client, "web");
+    /// let events = watch(api, watcher::Config::default()).reflect(writer);
+    /// let controller = Controller::for_stream(events, maps.clone()).fills_within(maps, "web");
+    /// # let _ = controller;
+    /// # }
+    /// ```
+    pub fn fills_within<C>(self, store: Store<C>, namespace: &str) -> Self
+    where
+        C: Resource + Clone + Send + Sync + 'static,
+        C::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
+    {
+        self.filling(store, Some(namespace))
+    }
+
+    fn filling<C>(mut self, store: Store<C>, namespace: Option<&str>) -> Self
     where
         C: Resource + Clone + Send + Sync + 'static,
         C::DynamicType: Default + Eq + Hash + Clone + Send + Sync,
@@ -548,7 +587,7 @@ where
         let kind = kind_of::<C>(&dyntype);
         let mut watches = self.parts.watches.iter_mut().rev();
         if let Some(watch) = watches.find(|watch| watch.has_events && watch.kind == kind) {
-            watch.cache = Some(Cache::new(&kind, dyntype, None, store));
+            watch.cache = Some(Cache::new(&kind, dyntype, namespace, store));
         }
         self
     }

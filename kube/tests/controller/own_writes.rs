@@ -1178,6 +1178,32 @@ async fn the_store_of_a_stream_is_waited_for() {
     assert_eq!(runs.await, ["0 s: sees false", "3 s: sees true"]);
 }
 
+/// A write to a namespace that no stream watches never comes: nothing waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_one_namespace_is_not_waited_for_elsewhere() {
+    let world = World::new(&["a"]);
+    let api = |namespace| Api::<Secret>::namespaced(world.client.clone(), namespace);
+    let (secrets, writer) = kube::runtime::reflector::store::<Secret>();
+    let parts = watch(api("default"), all()).reflect(writer);
+    let controller = maps(&world.client)
+        .owns_stream(parts)
+        .fills_within(secrets, "default");
+    let inner = world.clone();
+    let runs = world.run_for(controller, seconds(40), move |_, run| {
+        let world = inner.clone();
+        async move {
+            world.note(format!("stale {}", run.maybe_stale()));
+            let api = Api::<Secret>::namespaced(run.client(), "elsewhere");
+            let at = world.began.elapsed().as_secs();
+            let secret = secret(&format!("s{at}"));
+            let created = api.create(&PostParams::default(), &secret).await?;
+            assert!(run.wrote(&created).is_err(), "it is in no store");
+            Ok(Action::Success)
+        }
+    });
+    assert_eq!(runs.await, ["0 s: stale false", "1 s: stale false"]);
+}
+
 /// Two controllers of one shared watch, whose store the first to poll fills. Each waits until its
 /// own subscription has brought the write, in whichever order its builder was called.
 #[tokio::test(start_paused = true)]
