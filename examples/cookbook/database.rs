@@ -3,10 +3,11 @@
 //! ```text
 //! order 1 is sent to Lima
 //! order 2 is sent to Oslo
+//! order 3 was deleted
 //! ```
 
 use requeue::std::{Action, WorkQueue};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let database = Connection::open_in_memory()?;
@@ -19,8 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let _ = changed.add(row);
     }));
     database.execute_batch(
-        "INSERT INTO orders VALUES (1, 'Oslo'), (2, 'Oslo');
-         UPDATE orders SET city = 'Lima' WHERE id = 1",
+        "INSERT INTO orders VALUES (1, 'Oslo'), (2, 'Oslo'), (3, 'Oslo');
+         UPDATE orders SET city = 'Lima' WHERE id = 1; DELETE FROM orders WHERE id = 3",
     )?;
     // No hook saw earlier changes. So list the rows now, and after each lost connection.
     let ids = database
@@ -33,7 +34,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Ok(run) = queue.get() {
         let city = "SELECT city FROM orders WHERE id = ?1";
         let city = database.query_row(city, [*run], |row| row.get::<_, String>(0));
-        let action = city.map(|city| println!("order {} is sent to {city}", *run));
+        let action = city.optional().map(|city| match city {
+            Some(city) => println!("order {} is sent to {city}", *run),
+            None => println!("order {} was deleted", *run), // A retry would not find it either.
+        });
         run.finish(action.map_or(Action::Retry, |()| Action::Success));
     }
     Ok(())

@@ -23,7 +23,7 @@ async fn main() {
     let pod_workers = pods.run(16, |pod| async move {
         println!("pod {pod}");
     });
-    // A run may add keys to another queue, but must not wait for that queue's runs.
+    // A run may add keys to another queue. If runs of two queues wait for each other, all hang.
     let node_workers = nodes.run(2, {
         let pods = pods.clone();
         move |node| {

@@ -26,7 +26,6 @@ fn notify(state: &str) -> std::io::Result<()> {
 async fn main() -> std::io::Result<()> {
     let queue = WorkQueue::new();
     let stop = CancellationToken::new();
-    // Plus the longest run, this must be less than TimeoutStopSec.
     let workers = Workers::new(4).drain_timeout(Duration::from_secs(20));
     let service = queue.run(workers, |node| async move {
         println!("working on {node}");

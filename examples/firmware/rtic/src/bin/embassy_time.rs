@@ -1,4 +1,5 @@
-//! The same on a time driver of embassy-time, as a HAL brings it, with two workers.
+//! A sensor and a lamp on RTIC, with two workers and a time driver of embassy-time, as a HAL brings
+//! it.
 
 #![no_std]
 #![no_main]
@@ -58,7 +59,7 @@ mod app {
         let _ = JOBS.run(async |job: &Job| reconcile(job)).await;
     }
 
-    /// More urgent: it is the one that is woken if both sleep, or the only one that can run.
+    /// More urgent: it interrupts `work`. The queue wakes the worker that has waited longer.
     #[task(priority = 2)]
     async fn second(_: second::Context) {
         let _ = JOBS.run(async |job: &Job| reconcile(job)).await;
