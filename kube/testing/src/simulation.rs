@@ -41,7 +41,61 @@ type Cause = dyn Fn(&Request) -> Option<String> + Send + Sync;
 ///
 /// # Examples
 ///
-/// See the [crate's page](crate).
+/// This controller makes a secret for each config map. It lists the secrets first, and creates one if
+/// there is none. A create that times out can land after the retry has listed the secrets. Then
+/// there are two:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use futures::StreamExt;
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use kube::api::{Api, ListParams, PostParams};
+/// use kube::runtime::controller::{Action, Controller};
+/// use kube::runtime::watcher;
+/// use kube::{Client, ResourceExt};
+/// use requeue_kube_testing::Simulation;
+/// use serde_json::{from_value, json};
+///
+/// async fn controller(client: Client) {
+///     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+///     let retry = |_, _: &kube::Error, _| Action::requeue(Duration::from_secs(1));
+///     Controller::new(maps, watcher::Config::default())
+///         .run(reconcile, retry, Arc::new(client))
+///         .for_each(async |_| {})
+///         .await;
+/// }
+///
+/// async fn reconcile(map: Arc<ConfigMap>, client: Arc<Client>) -> kube::Result<Action> {
+///     let secrets: Api<Secret> = Api::default_namespaced((*client).clone());
+///     let own = format!("{}-", map.name_any());
+///     let listed = secrets.list(&ListParams::default()).await?;
+///     if !listed.items.iter().any(|secret| secret.name_any().starts_with(&own)) {
+///         let secret = from_value(json!({"metadata": {"generateName": own}})).unwrap();
+///         secrets.create(&PostParams::default(), &secret).await?;
+///     }
+///     Ok(Action::await_change())
+/// }
+///
+/// let failure = Simulation::new(controller)
+///     .step("a person creates config map a", async |client: Client| {
+///         let maps: Api<ConfigMap> = Api::default_namespaced(client);
+///         let map = from_value(json!({"metadata": {"name": "a"}})).unwrap();
+///         maps.create(&PostParams::default(), &map).await.unwrap();
+///     })
+///     .always("there is at most one secret", |cluster, _| {
+///         match cluster.list::<Secret>().len() {
+///             0 | 1 => Ok(()),
+///             others => Err(format!("{others} secrets")),
+///         }
+///     })
+///     .check()
+///     .unwrap_err();
+///
+/// println!("{failure}"); // The seed, the steps, the faults, and every write with its time.
+/// assert_eq!(failure.message, "2 secrets");
+/// ```
 #[must_use = "`check` runs it"]
 pub struct Simulation {
     seeds: Range<u64>,
