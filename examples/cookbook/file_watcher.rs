@@ -25,8 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         fs::write(folder.path().join("config"), version.to_string())?;
     }
     queue.run(1, |path| -> io::Result<()> {
-        if fs::read_to_string(path)? == "100" {
-            queue.shut_down(); // Only because this is an example.
+        match fs::read_to_string(path) {
+            Ok(version) if version == "100" => queue.shut_down(), // Only in this example.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {} // Do not retry a deleted file.
         }
         Ok(())
     })?;

@@ -13,7 +13,7 @@ use requeue::std::{ManualClock, WorkQueue};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = ManualClock::new();
-    // `Times` records when runs start. Other metrics do so too.
+    // `Times` records when runs start, and needs no feature. Other metrics do so too.
     let builder = WorkQueue::builder().clock(clock.clone());
     let queue = builder.report_to(Times).build();
     let _ = queue.add_many(["node-1", "node-2"]);
