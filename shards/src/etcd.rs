@@ -73,8 +73,9 @@ use history::History;
 ///
 /// A fence is one more than the last fence of its shard, and at least the microseconds since 1970
 /// by the clock of the member that claims. While etcd keeps its data, fences rise on any clock. If
-/// etcd loses its data, fences still rise, unless a clock was ahead for longer than etcd was away.
-/// In that case reset the fences in your store. A fence is less than 2⁵³ until the year 2255.
+/// etcd loses its data, fences still rise, unless the old owner's clock was ahead by more than the
+/// time between the two claims. Then reset the fences in your store. A fence is less than 2⁵³
+/// until the year 2255.
 ///
 /// # If etcd is emptied or restored
 ///
