@@ -16,7 +16,7 @@ struct Watcher {
 
 impl Watcher {
     fn is_down(&self, node: &str) {
-        // After shutdown the queue hands the key back. The next start lists it again.
+        // After shutdown the queue returns the key. The next start lists it again.
         let _ = self.changed.add(node.to_owned());
     }
 }

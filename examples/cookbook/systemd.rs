@@ -4,7 +4,7 @@
 //! notified: READY=1
 //! working on node-7
 //! notified: STOPPING=1
-//! 1 key was handed back
+//! 1 key is left over
 //! ```
 
 use std::time::Duration;
@@ -40,6 +40,6 @@ async fn main() -> std::io::Result<()> {
     terminated.recv().await;
     notify("STOPPING=1")?;
     stop.cancel();
-    println!("{} key was handed back", service.await?.len());
+    println!("{} key is left over", service.await?.len());
     Ok(())
 }
