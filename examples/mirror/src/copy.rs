@@ -17,8 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Timespec;
 use rustix::io::Errno;
 
-use crate::beneath::is_symlink;
-use crate::dir::{Dir, Spot};
+use crate::dir::{Dir, Spot, is_symlink};
 use crate::error::{Error, doing};
 use crate::handle;
 use crate::plan::{Rights, Shape};

@@ -1,17 +1,16 @@
 //! Open directories and their operations. All access to the two trees is through them.
 //!
-//! A path is resolved from an open directory, and no symlink is followed. Every operation takes one
-//! name in an open directory. If another program replaces a directory by a symlink meanwhile, the
-//! open directory stays the same, or the symlink is not entered. Paths may have any length, because
-//! the system gets one piece at a time.
+//! Every operation takes one name in an open directory, and follows no symlink. A path is a walk from
+//! one open directory to the next. If another program replaces a directory by a symlink meanwhile, the
+//! open directory stays the same, or the symlink is not entered. Paths may have any length.
 //!
-//! cap-std would also follow symlinks that stay inside. Here not even those are followed, because a
-//! symlink is copied as a symlink.
+//! cap-std resolves a whole path, and follows symlinks that stay inside. Here a symlink is copied as a
+//! symlink, and the attributes of an entry are set on the entry that was read.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::iter::Peekable;
+use std::iter::once;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +18,6 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::beneath::{WALK, is_symlink, open_beneath};
 use crate::handle::{self, Handle};
 use crate::stat::Stat;
 
@@ -33,6 +31,12 @@ pub(crate) struct Spot {
     pub(crate) dir: Dir,
     pub(crate) name: OsString,
 }
+
+/// How a directory is opened to go through it. With `O_PATH` it need not be readable.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+const WALK: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+const WALK: OFlags = OFlags::RDONLY;
 
 /// The name of a directory in itself.
 const ITSELF: &str = ".";
@@ -55,21 +59,18 @@ impl Dir {
         &self,
         path: impl IntoIterator<Item = &'p OsStr>,
     ) -> io::Result<Option<Self>> {
-        let mut names = path.into_iter().peekable();
-        let mut piece = next_piece(&mut names);
-        if piece.as_os_str().is_empty() {
-            piece.push(ITSELF);
-        }
+        let flags = WALK | OFlags::DIRECTORY;
+        let mut names = path.into_iter();
+        let first = names.next().unwrap_or(OsStr::new(ITSELF));
         let mut at: Option<OwnedFd> = None;
-        while !piece.as_os_str().is_empty() {
+        for name in once(first).chain(names) {
             let from = at.as_ref().map_or(self.0.as_fd(), OwnedFd::as_fd);
-            match open_beneath(from, &piece) {
+            match open_at(from, name, flags) {
                 Ok(fd) => at = Some(fd),
                 Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
                 Err(error) if is_symlink(error) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
-            piece = next_piece(&mut names);
         }
         Ok(at.map(Self))
     }
@@ -177,8 +178,7 @@ impl Dir {
     }
 
     fn open_at(&self, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.0, name, flags, Mode::empty())
+        open_at(self.0.as_fd(), name, flags)
     }
 }
 
@@ -188,17 +188,14 @@ impl AsFd for Dir {
     }
 }
 
-/// Takes as many names off a path as fit into one call. Returns an empty path at the end.
-fn next_piece<'p>(names: &mut Peekable<impl Iterator<Item = &'p OsStr>>) -> PathBuf {
-    /// Shorter than any system's longest path, by more than the longest name.
-    const LENGTH: usize = 512;
-    let mut piece = PathBuf::new();
-    while piece.as_os_str().len() < LENGTH
-        && let Some(name) = names.next()
-    {
-        piece.push(name);
-    }
-    piece
+fn open_at(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, name, flags, Mode::empty())
+}
+
+/// Whether an open failed because of a symlink. Systems have different errors for that.
+pub(crate) fn is_symlink(error: Errno) -> bool {
+    matches!(error, Errno::LOOP | Errno::MLINK)
 }
 
 /// The names of a path. It has no `..`, and does not start at the root.

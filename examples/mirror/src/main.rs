@@ -14,14 +14,11 @@
 //!
 //! - `key` defines the keys. `job` connects queue, workers, signals and progress.
 //! - `plan` compares, `entry` and `tree` act, `copy` and `removal` write, `watch` listens.
-//! - `roots` opens the two trees. All access to them is through `dir`, which uses `beneath` and
-//!   `handle`.
+//! - `roots` opens the two trees. All access to them is through `dir` and `handle`.
 //! - `args`, `progress`, `figures`, `snapshot`, `report` and `text` are the user interface.
 
 #[cfg(unix)]
 mod args;
-#[cfg(unix)]
-mod beneath;
 #[cfg(unix)]
 mod copy;
 #[cfg(unix)]
