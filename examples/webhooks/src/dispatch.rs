@@ -19,7 +19,7 @@ use crate::post::{Poster, Refusal};
 use crate::say;
 use crate::shares::{Answer, Call, Permission, Shares};
 use crate::sign::Secret;
-use crate::store::{Change, State, Store, StoreError, Task};
+use crate::store::{Change, NewSubscription, PutSubscription, State, Store, StoreError, Task};
 use crate::target::Target;
 use crate::team::Team;
 
@@ -42,12 +42,8 @@ pub(crate) struct Dispatcher {
     pub(crate) allow_private: bool,
     /// Held while the subscriptions in the database and those with a share may differ.
     pub(crate) subscribing: Mutex<()>,
-    /// Held while the database works on a page.
-    pub(crate) paging: Mutex<()>,
     /// Notified after a database error, because the queue may lack what the database has.
     pub(crate) doubt: Notify,
-    /// Notified when another process has put or deleted a subscription: it may not have finished.
-    pub(crate) unfinished: Notify,
     /// Which subscriptions are delivered to here, if other processes deliver to the rest.
     pub(crate) team: OnceLock<Arc<dyn Team>>,
 }
@@ -73,7 +69,7 @@ enum Outcome {
 /// The name of the figure that counts them.
 pub(crate) const DELIVERIES: &str = "webhooks_deliveries_total";
 
-/// How many keys are read from the database, or written there, at once.
+/// How many keys are read from the database at once.
 pub(crate) const PAGE_LEN: usize = 1000;
 
 /// What a receiver gets.
@@ -90,16 +86,51 @@ impl Dispatcher {
     /// Brings shares and queue in line with the database, at the start and after an error. Returns
     /// how many deliveries are owed here.
     pub(crate) async fn resume(&self) -> Result<usize, StoreError> {
-        self.resume_pages(|id| self.is_ours(id)).await?;
         let subscriptions = self.share_out().await?;
         if self.team.get().is_none() {
-            return self.add_owed(None, Self::add_missing).await;
+            return self.each_owed(None, |keys| self.add_missing(keys)).await;
         }
         let mut owed = 0;
         for id in subscriptions.iter().filter(|id| self.is_ours(id)) {
-            owed += self.add_owed(Some(id), Self::add_missing).await?;
+            owed += self
+                .each_owed(Some(id), |keys| self.add_missing(keys))
+                .await?;
         }
         Ok(owed)
+    }
+
+    /// Puts a subscription. A new receiver is owed every object, a known one what had failed.
+    pub(crate) async fn put_subscription(
+        &self,
+        id: Arc<str>,
+        subscription: NewSubscription,
+    ) -> Result<PutSubscription, StoreError> {
+        let held = self.subscribing.lock().await;
+        let rate = subscription.rate;
+        let host = self.host_of(&subscription.url);
+        let put = self.store.put_subscription(Arc::clone(&id), subscription);
+        let put = put.await.inspect_err(|_| self.doubt.notify_one())?;
+        if put == PutSubscription::TooMany {
+            return Ok(put);
+        }
+        self.shares.set(&id, &host, rate, self.now());
+        drop(held);
+        let add = |keys| self.add_asked_for(keys);
+        if let Err(error) = self.each_owed(Some(&id), add).await {
+            say(&error.to_string());
+            self.doubt.notify_one();
+        }
+        Ok(put)
+    }
+
+    /// Deletes a subscription. Returns whether it was there.
+    pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
+        let _held = self.subscribing.lock().await;
+        let deleted = self.store.delete_subscription(Arc::clone(&id)).await;
+        let is_deleted = deleted.inspect_err(|_| self.doubt.notify_one())?;
+        // Its keys may stay in the queue: their runs find nothing to do.
+        self.shares.remove(&id, self.now());
+        Ok(is_deleted)
     }
 
     pub(crate) async fn put_object(
@@ -157,7 +188,6 @@ impl Dispatcher {
             () = self.resolve_doubts() => {}
             () = self.end_rests() => {}
             () = self.heed_news() => {}
-            () = self.finish_for_others() => {}
             () = work => {}
         }
     }
@@ -290,12 +320,12 @@ impl Dispatcher {
         }
     }
 
-    /// Adds what is owed to one subscription, or what is owed to any. Returns how many deliveries
-    /// are owed.
-    pub(crate) async fn add_owed(
+    /// Passes on the keys that are owed to one subscription, or to any, a page at a time. Returns how
+    /// many there are.
+    pub(crate) async fn each_owed(
         &self,
         subscription: Option<&Arc<str>>,
-        add: fn(&Self, Vec<Key>),
+        mut add: impl FnMut(Vec<Key>),
     ) -> Result<usize, StoreError> {
         let mut added = 0;
         let mut after = subscription.map(|id| Key::new(Arc::clone(id), ""));
@@ -308,7 +338,7 @@ impl Dispatcher {
             after = keys.last().cloned();
             added += keys.len();
             let is_other = keys.len() < PAGE_LEN;
-            add(self, keys);
+            add(keys);
             if is_last || is_other {
                 return Ok(added);
             }
@@ -397,4 +427,5 @@ fn event(key: &Key, task: &Task) -> serde_json::Result<Bytes> {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/dispatch.rs"]
 pub(crate) mod tests;

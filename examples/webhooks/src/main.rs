@@ -13,11 +13,11 @@
 //! extra run does no harm. What is owed is recorded in the database, not in the queue: the next
 //! start finds it there, however the last one ended.
 //!
-//! - `key`, `dispatch`, `subscribe` and `shares` are the queue's side: what a key is, when one is
+//! - `key`, `dispatch` and `shares` are the queue's side: what a key is, when one is
 //!   added, what a worker does with it, and how often and how many at once a receiver is called.
 //! - `store` is the source of truth; nothing else knows SQL.
 //! - `post`, `sign`, `address` and `target` face the receivers, which are not trusted.
-//! - `api`, `document`, `origin` and `server` face the user. The window on the queue is
+//! - `api`, `document`, `origin`, `server` and `connections` face the user. The window on the queue is
 //!   `requeue-inspect`'s.
 //! - `team` and `replicas` are there for several processes on one database.
 //! - `args`, `signals` and `service` start it, put it together, and stop it.
@@ -25,6 +25,7 @@
 mod address;
 mod api;
 mod args;
+mod connections;
 mod dispatch;
 mod document;
 mod key;
@@ -41,7 +42,6 @@ mod shares;
 mod sign;
 mod signals;
 mod store;
-mod subscribe;
 mod target;
 mod team;
 

@@ -8,8 +8,6 @@ use requeue::tokio::CancellationToken;
 use crate::args::Replicas;
 use crate::dispatch::Dispatcher;
 
-pub(crate) const IS_BUILT: bool = false;
-
 /// There is none.
 pub(crate) enum Replica {}
 
@@ -18,7 +16,10 @@ pub(crate) async fn join(
     _: Duration,
     _: &Arc<Dispatcher>,
 ) -> Result<Replica, String> {
-    Err("this program was built without replicas".into())
+    let how = "cargo build --release -p webhooks --features replicas";
+    Err(format!(
+        "this program was built without --etcd: {how}, which needs protoc"
+    ))
 }
 
 impl Replica {

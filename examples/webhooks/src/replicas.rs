@@ -13,14 +13,11 @@ use requeue_shards::{
 use serde_json::{Value, json};
 
 use crate::args::Replicas;
-use crate::dispatch::{Dispatcher, PAGE_LEN, Run};
+use crate::dispatch::{Dispatcher, Run};
 use crate::key::Key;
 use crate::say;
-use crate::store::{State, StoreError};
+use crate::store::StoreError;
 use crate::team::Team;
-
-/// Whether the program can be one of several.
-pub(crate) const IS_BUILT: bool = true;
 
 /// What the set is called in etcd.
 const SET: &str = "webhooks";
@@ -138,30 +135,13 @@ async fn deliver(dispatcher: &Dispatcher, key: &Key, owned: &Ownership) -> Resul
 }
 
 impl Dispatcher {
-    /// Lists the keys of a shard, after what was left undone for its subscriptions.
+    /// Lists the keys of a shard.
     async fn list(&self, is_of_shard: impl Fn(&str) -> bool) -> Result<Vec<Key>, StoreError> {
-        self.resume_pages(&is_of_shard).await?;
         let mut ids = self.share_out().await?;
         ids.retain(|id| is_of_shard(id));
         let mut keys = Vec::new();
-        for id in ids {
-            let mut after = Key::new(Arc::clone(&id), "");
-            loop {
-                let owed = self
-                    .store
-                    .owed(State::Pending, Some(after), PAGE_LEN)
-                    .await?;
-                let is_last = owed.len() < PAGE_LEN;
-                let known = keys.len();
-                let page = owed.into_iter().map(|owed| owed.key);
-                keys.extend(page.take_while(|key| key.subscription == id));
-                match keys.last() {
-                    Some(last) if !is_last && keys.len() - known == PAGE_LEN => {
-                        after = last.clone();
-                    }
-                    _ => break,
-                }
-            }
+        for id in &ids {
+            self.each_owed(Some(id), |page| keys.extend(page)).await?;
         }
         Ok(keys)
     }
@@ -202,4 +182,5 @@ impl<E: Engine> Team for Members<E> {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/replicas.rs"]
 mod tests;

@@ -1,7 +1,5 @@
 //! Connections from clients: how many there are, and how long they last.
 
-mod connections;
-
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -22,7 +20,7 @@ use tokio_util::io::{InspectReader, InspectWriter};
 
 use crate::args::seconds;
 
-use connections::{Client, Connections, Progress};
+use crate::connections::{Client, Connections, Progress};
 
 /// What a client may take up. The time for a body and for an answer is limited in `api`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -139,4 +137,5 @@ async fn converse<S: AsyncRead + AsyncWrite>(
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/server.rs"]
 mod tests;

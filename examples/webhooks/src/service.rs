@@ -51,12 +51,6 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// Serves until a signal stops it. The error, one line for the user, says why it could not begin or
 /// go on.
 pub(crate) async fn run(options: Options) -> Result<(), String> {
-    if options.replicas.is_one() && !replicas::IS_BUILT {
-        let how = "cargo build --release -p webhooks --features replicas";
-        return Err(format!(
-            "this program was built without --etcd: {how}, which needs protoc"
-        ));
-    }
     let mut signals = Signals::new().map_err(cannot("listen for signals"))?;
     let started = tokio::select! {
         biased;
@@ -222,9 +216,7 @@ pub(crate) fn assemble(
         pause: options.pause,
         allow_private: options.allow_private,
         subscribing: Mutex::new(()),
-        paging: Mutex::new(()),
         doubt: Notify::new(),
-        unfinished: Notify::new(),
         team: OnceLock::new(),
     };
     Ok(Api {

@@ -401,4 +401,5 @@ fn burst(rate: f64) -> u32 {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/shares.rs"]
 mod tests;

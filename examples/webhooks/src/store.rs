@@ -3,17 +3,15 @@
 //! It is SQLite, for one process, or PostgreSQL, for several. What is asked of it is written once,
 //! for both (`db`).
 //!
-//! Threads own the connections, so that no task blocks a thread of the runtime on the disk. With
-//! SQLite it is one thread. It takes all work that has gathered, does it in one transaction, and
-//! answers once that is on the disk: all tasks share the wait. With PostgreSQL, changes of objects
-//! are gathered like that; what else is written at the same time shares the wait in the server.
+//! No task blocks a thread of the runtime on the disk. With SQLite a thread takes all work that has
+//! gathered, does it in one transaction, and answers once that is on the disk: all tasks share the
+//! wait. With PostgreSQL each work has a connection and a transaction of its own.
 //!
 //! # Errors
 //!
 //! Work that is answered without an error is on the disk. When the disk is full or broken, SQLite
 //! may roll the whole transaction back, and with it work that had gone well. Then all work of that
-//! transaction is answered with the error, and what had not begun gets another one. With PostgreSQL
-//! the same happens if the connection is lost; the next work makes a new one.
+//! transaction is answered with the error, and what had not begun gets another one.
 //!
 //! An error does not say that nothing was written: the last step may have failed after the
 //! transaction was on the disk, and then it is found there, at once or by the next start. That is
@@ -29,35 +27,28 @@
 
 mod db;
 mod deliveries;
+mod listen;
 mod objects;
-mod pages;
 mod postgres;
 mod sqlite;
 mod subscriptions;
-mod work;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
-
 use db::Db;
-use work::{Message, Work};
 
 pub(crate) use deliveries::{Stale, State, Task};
+pub(crate) use listen::{Listener, News, Presence};
 pub(crate) use objects::{Change, Object};
-pub(crate) use postgres::{Listener, News, Presence, Range};
 pub(crate) use subscriptions::{NewSecret, NewSubscription, PutSubscription, Subscription};
 
 /// A handle to the database. Clones are handles to the same.
 #[derive(Clone)]
-pub(crate) struct Store {
-    /// What changes objects and subscriptions.
-    changes: Lane,
-    rest: Lane,
-    /// Hears of the changes that other processes make, if there may be others.
-    listener: Option<Arc<Listener>>,
+pub(crate) enum Store {
+    Sqlite(sqlite::Thread),
+    Postgres(Arc<postgres::Pool>),
 }
 
 /// Which database.
@@ -89,34 +80,54 @@ enum Scope {
     Read,
     /// One delivery.
     Delivery,
-    /// An object, and what is owed of it.
-    Object,
-    /// Subscriptions, and what is owed to them.
+    /// Objects or subscriptions, and what is owed of them.
     Change,
 }
 
-/// Threads that do the same kind of work.
-#[derive(Clone)]
-struct Lane {
-    messages: mpsc::UnboundedSender<Message>,
-    threads: usize,
-}
+/// The tables, as SQLite reads them.
+///
+/// A version is a number that is never reused, so that a receiver that keeps the greatest one is
+/// right, whatever was deleted and created again in between.
+///
+/// `deliveries` has a row for each subscription that has an object, or is owed it. Its `state` is
+/// NULL if the newest version was delivered. An object whose `body` is NULL was deleted: it stays
+/// until its end is delivered to every subscription.
+const TABLES: &str = "
+CREATE TABLE versions (newest INTEGER NOT NULL) STRICT;
+INSERT INTO versions VALUES (0);
 
-impl Lane {
-    fn new(messages: mpsc::UnboundedSender<Message>, threads: usize) -> Self {
-        Self { messages, threads }
-    }
+CREATE TABLE subscriptions (
+    id TEXT NOT NULL PRIMARY KEY,
+    url TEXT NOT NULL,
+    rate REAL,
+    -- A version of its own, changed with the URL: what the old receiver knows is of no use.
+    revision INTEGER NOT NULL,
+    secret TEXT
+) STRICT;
 
-    /// Lets every thread finish what was asked before.
-    async fn close(&self) {
-        for _ in 0..self.threads {
-            let (closed, is_closed) = oneshot::channel();
-            // If the thread is gone, its connection is closed.
-            let _ = self.messages.send(Message::Close(closed));
-            let _ = is_closed.await;
-        }
-    }
-}
+CREATE TABLE objects (
+    id TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT
+) STRICT;
+CREATE INDEX deleted_objects ON objects (id) WHERE body IS NULL;
+
+CREATE TABLE deliveries (
+    subscription TEXT NOT NULL,
+    object TEXT NOT NULL,
+    delivered INTEGER NOT NULL DEFAULT 0,
+    state TEXT CHECK (state IN ('pending', 'failed')),
+    error TEXT,
+    -- What delivers in place of another writes with a greater one. Zero in one process.
+    fence INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (subscription, object)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_by_object ON deliveries (object);
+CREATE INDEX owed_deliveries ON deliveries (state, subscription, object) WHERE state IS NOT NULL;
+";
+
+/// Changes with the tables.
+const VERSION: i64 = 4;
 
 impl Database {
     /// Understands the URL of a PostgreSQL, and takes everything else for a file.
@@ -145,12 +156,14 @@ impl Store {
     /// Opens a database, and makes it if it is not there. A file is for this process alone.
     pub(crate) fn open(database: &Database, presence: Presence) -> Result<Self, String> {
         match (database, presence) {
-            (Database::File(path), Presence::Alone) => sqlite::open(path),
+            (Database::File(path), Presence::Alone) => sqlite::open(path).map(Self::Sqlite),
             (Database::File(_), Presence::Shared) => {
                 Err("replicas need a database that they share: postgres://…".into())
             }
             (Database::Server(url, password), _) => {
-                postgres::open(postgres::parse(url, password.clone())?, presence)
+                let config = postgres::parse(url, password.clone())?;
+                let pool = postgres::open(config, presence)?;
+                Ok(Self::Postgres(Arc::new(pool)))
             }
         }
     }
@@ -163,15 +176,17 @@ impl Store {
 
     /// Returns what hears of the changes of other processes, if there may be others.
     pub(crate) fn listener(&self) -> Option<&Listener> {
-        self.listener.as_deref()
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(pool) => Some(pool.listener()),
+        }
     }
 
     /// Finishes what was asked before, and closes the database.
     pub(crate) async fn close(&self) {
-        self.changes.close().await;
-        self.rest.close().await;
-        if let Some(listener) = &self.listener {
-            listener.close().await;
+        match self {
+            Self::Sqlite(thread) => thread.close().await,
+            Self::Postgres(pool) => pool.close().await,
         }
     }
 
@@ -186,14 +201,10 @@ impl Store {
         scope: Scope,
         work: impl FnOnce(&mut Db<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (work, answered) = Work::new(scope, work);
-        let lane = match scope {
-            Scope::Object | Scope::Change => &self.changes,
-            Scope::Read | Scope::Delivery => &self.rest,
-        };
-        let sent = lane.messages.send(Message::Work(work));
-        sent.map_err(|_| StoreError::Closed)?;
-        answered.await.unwrap_or(Err(StoreError::Closed))
+        match self {
+            Self::Sqlite(thread) => thread.run(work).await,
+            Self::Postgres(pool) => pool.run(scope, work).await,
+        }
     }
 }
 
@@ -225,8 +236,11 @@ impl fmt::Display for StoreError {
 }
 
 #[cfg(test)]
+#[path = "../tests/unit/cases.rs"]
 pub(crate) mod cases;
 #[cfg(test)]
+#[path = "../tests/unit/faults.rs"]
 pub(crate) mod faults;
 #[cfg(test)]
+#[path = "../tests/unit/store.rs"]
 mod tests;

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use requeue::tokio::Action;
 use serde_json::Value;
-use tokio::time::sleep;
 
 use crate::dispatch::{Dispatcher, PAGE_LEN};
 use crate::key::Key;
 use crate::say;
-use crate::store::{News, Range, StoreError};
+use crate::store::{News, StoreError};
 
 /// Who delivers to which subscriptions.
 ///
@@ -99,14 +98,12 @@ impl Dispatcher {
             self.doubt.notify_one();
             return Ok(());
         }
-        if news.subscriptions {
+        if !news.subscriptions.is_empty() {
             self.share_out().await?;
-            self.unfinished.notify_one();
         }
-        for (id, range) in news.pages {
-            if self.is_ours(&id) {
-                self.add_range(&id, range).await?;
-            }
+        for id in news.subscriptions.iter().filter(|id| self.is_ours(id)) {
+            self.each_owed(Some(id), |keys| self.add_asked_for(keys))
+                .await?;
         }
         let objects: Vec<Arc<str>> = news.objects.into_iter().collect();
         for objects in objects.chunks(PAGE_LEN) {
@@ -114,36 +111,5 @@ impl Dispatcher {
             self.add_newer(keys.into_iter());
         }
         Ok(())
-    }
-
-    /// Finishes what other processes began for the subscriptions that are delivered to here: they
-    /// may have died. Never ends.
-    pub(crate) async fn finish_for_others(&self) {
-        loop {
-            self.unfinished.notified().await;
-            // Mostly they have finished themselves by then.
-            sleep(self.pause).await;
-            let finished = self.resume_pages(|id| self.is_ours(id)).await;
-            if let Err(error) = finished {
-                say(&error.to_string());
-                self.doubt.notify_one();
-            }
-        }
-    }
-
-    /// Adds what a subscription is owed in a range of objects.
-    async fn add_range(&self, id: &Arc<str>, mut range: Range) -> Result<(), StoreError> {
-        loop {
-            let store = &self.store;
-            let keys = store.owed_within(Arc::clone(id), range.clone(), PAGE_LEN);
-            let keys = keys.await?;
-            let last = keys.last().map(|key| Arc::clone(&key.object));
-            let is_last = keys.len() < PAGE_LEN;
-            self.add_asked_for(keys);
-            match last {
-                Some(last) if !is_last => range.after = last,
-                _ => return Ok(()),
-            }
-        }
     }
 }

@@ -3,10 +3,12 @@
 //! Statements are written once, with parameters as SQLite numbers them (`?1`), and in words that
 //! both databases know.
 
-use rusqlite::{Connection, ErrorCode};
+use std::sync::Arc;
 
+use rusqlite::Connection;
+
+use super::StoreError;
 use super::postgres::Session;
-use super::{Scope, StoreError};
 
 /// A connection.
 pub(super) enum Db<'d> {
@@ -17,21 +19,21 @@ pub(super) enum Db<'d> {
 /// A row of an answer.
 pub(super) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
-    Postgres(&'r postgres::Row),
+    Postgres(&'r ::postgres::Row),
 }
 
 /// A value that both databases take.
-pub(super) trait Param: rusqlite::ToSql + postgres::types::ToSql + Sync {}
+pub(super) trait Param: rusqlite::ToSql + ::postgres::types::ToSql + Sync {}
 
-impl<T: rusqlite::ToSql + postgres::types::ToSql + Sync> Param for T {}
+impl<T: rusqlite::ToSql + ::postgres::types::ToSql + Sync> Param for T {}
 
 /// A value that both databases return.
 pub(super) trait Column:
-    rusqlite::types::FromSql + for<'a> postgres::types::FromSql<'a>
+    rusqlite::types::FromSql + for<'a> ::postgres::types::FromSql<'a>
 {
 }
 
-impl<T: rusqlite::types::FromSql + for<'a> postgres::types::FromSql<'a>> Column for T {}
+impl<T: rusqlite::types::FromSql + for<'a> ::postgres::types::FromSql<'a>> Column for T {}
 
 impl Db<'_> {
     /// Runs a statement. Returns how many rows it changed.
@@ -83,79 +85,6 @@ impl Db<'_> {
         Ok(self.rows(sql, params, read)?.into_iter().next())
     }
 
-    /// Begins a transaction. One that could not be rolled back the last time is rolled back first.
-    pub(super) fn begin(&mut self, scope: Scope) -> Result<(), StoreError> {
-        self.roll_back();
-        match self {
-            Self::Sqlite(db) => Ok(db.execute_batch("BEGIN IMMEDIATE")?),
-            Self::Postgres(session) => session.begin(scope),
-        }
-    }
-
-    pub(super) fn commit(&mut self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(db) => Ok(db.execute_batch("COMMIT")?),
-            Self::Postgres(session) => session.commit(),
-        }
-    }
-
-    pub(super) fn roll_back(&mut self) {
-        match self {
-            // If that fails, the next transaction cannot begin before it succeeds.
-            Self::Sqlite(db) if !db.is_autocommit() => drop(db.execute_batch("ROLLBACK")),
-            Self::Sqlite(_) => {}
-            Self::Postgres(session) => session.roll_back(),
-        }
-    }
-
-    /// Returns whether the transaction has ended by itself.
-    pub(super) fn is_rolled_back(&self) -> bool {
-        match self {
-            Self::Sqlite(db) => db.is_autocommit(),
-            Self::Postgres(_) => false,
-        }
-    }
-
-    /// Does work so that nothing of it is left if it fails. The second value says that this was
-    /// not possible: the whole transaction has to be rolled back, or already is.
-    pub(super) fn in_savepoint<T>(
-        &mut self,
-        work: impl FnOnce(&mut Db<'_>) -> Result<T, StoreError>,
-    ) -> (Result<T, StoreError>, Option<StoreError>) {
-        if !self.has_savepoints() {
-            let done = work(self);
-            let spoiled = done.as_ref().err().cloned();
-            return (done, spoiled);
-        }
-        let begun = self.batch("SAVEPOINT work");
-        let done = begun.and_then(|()| work(self));
-        let done = done.and_then(|value| self.batch("RELEASE SAVEPOINT work").map(|()| value));
-        let error = match done {
-            Ok(value) => return (Ok(value), None),
-            Err(error) => error,
-        };
-        let is_undone = !may_roll_back(&error)
-            && self
-                .batch("ROLLBACK TO SAVEPOINT work; RELEASE SAVEPOINT work")
-                .is_ok();
-        let spoiled = (!is_undone).then(|| error.clone());
-        (Err(error), spoiled)
-    }
-
-    fn has_savepoints(&self) -> bool {
-        match self {
-            Self::Sqlite(_) => true,
-            Self::Postgres(session) => session.has_savepoints(),
-        }
-    }
-
-    fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(db) => Ok(db.execute_batch(sql)?),
-            Self::Postgres(session) => session.batch(sql),
-        }
-    }
-
     /// Lets a delivery be recorded apart from changes of its subscription and its object, and from
     /// records of other deliveries of the object if this is its end. Later statements of the
     /// transaction see what was committed before.
@@ -184,17 +113,12 @@ impl Db<'_> {
         self.lock(sql, &[&subscription])
     }
 
-    /// Waits until no end of an object is being recorded that is among the first deliveries of a
-    /// subscription, and keeps others from it.
-    pub(super) fn lock_ended_objects(
-        &mut self,
-        subscription: &str,
-        limit: i64,
-    ) -> Result<(), StoreError> {
+    /// Waits until no end of an object is being recorded that a subscription is owed, and keeps
+    /// others from it.
+    pub(super) fn lock_ended_objects(&mut self, subscription: &str) -> Result<(), StoreError> {
         let sql = "SELECT id FROM objects WHERE body IS NULL AND id IN
-             (SELECT object FROM deliveries WHERE subscription = ?1 ORDER BY object LIMIT ?2)
-             ORDER BY id FOR UPDATE";
-        self.lock(sql, &[&subscription, &limit])
+             (SELECT object FROM deliveries WHERE subscription = ?1) ORDER BY id FOR UPDATE";
+        self.lock(sql, &[&subscription])
     }
 
     fn lock(&mut self, sql: &'static str, params: &[&dyn Param]) -> Result<(), StoreError> {
@@ -209,7 +133,7 @@ impl Db<'_> {
     pub(super) fn announce(&mut self, news: impl FnOnce() -> String) {
         // SQLite's database is open in one process only.
         if let Self::Postgres(session) = self {
-            session.announce(news());
+            session.announce(&news());
         }
     }
 }
@@ -223,29 +147,11 @@ impl Row<'_> {
     }
 
     /// Returns an id.
-    pub(super) fn id(&self, column: usize) -> Result<std::sync::Arc<str>, StoreError> {
+    pub(super) fn id(&self, column: usize) -> Result<Arc<str>, StoreError> {
         Ok(self.get::<String>(column)?.into())
     }
 }
 
 fn sqlite(params: &[&dyn Param]) -> impl rusqlite::Params {
     rusqlite::params_from_iter(params.iter().map(|param| *param as &dyn rusqlite::ToSql))
-}
-
-/// Returns whether this is one of the errors after which SQLite may have rolled the transaction
-/// back. Its documentation recommends a `ROLLBACK` in either case.
-fn may_roll_back(error: &StoreError) -> bool {
-    let StoreError::Sqlite(error) = error else {
-        return false;
-    };
-    matches!(
-        error.sqlite_error_code(),
-        Some(
-            ErrorCode::DiskFull
-                | ErrorCode::SystemIoFailure
-                | ErrorCode::OutOfMemory
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::OperationInterrupted
-        )
-    )
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::db::{Db, Row};
-use super::pages::end_object;
-use super::{Range, Scope, Store, StoreError};
+use super::{Scope, Store, StoreError};
 use crate::key::Key;
 
 /// Why something is owed.
@@ -148,23 +147,6 @@ impl Store {
         .await
     }
 
-    /// Returns the objects in a range that a subscription is owed, up to `limit` of them.
-    pub(crate) async fn owed_within(
-        &self,
-        id: Arc<str>,
-        range: Range,
-        limit: usize,
-    ) -> Result<Vec<Key>, StoreError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.run(Scope::Read, move |db| {
-            let sql = "SELECT object FROM deliveries WHERE state = 'pending' AND subscription = ?1
-                 AND object > ?2 AND object <= ?3 ORDER BY object LIMIT ?4";
-            let key = |row: &Row<'_>| Ok(Key::new(Arc::clone(&id), row.id(0)?));
-            db.rows(sql, &[&&*id, &&*range.after, &&*range.last, &limit], key)
-        })
-        .await
-    }
-
     /// Returns how much is owed. O(n), over a small index.
     pub(crate) async fn owed_len(&self, state: State) -> Result<i64, StoreError> {
         self.run(Scope::Read, move |db| {
@@ -260,7 +242,9 @@ fn record_delivered(db: &mut Db<'_>, write: &Write) -> Result<(), StoreError> {
         let sql = "DELETE FROM deliveries WHERE subscription = ?1 AND object = ?2
              AND state IS NULL";
         if db.execute(sql, &[&subscription, &object])? > 0 {
-            end_object(db, object)?;
+            let sql = "DELETE FROM objects WHERE id = ?1 AND body IS NULL
+                 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE object = ?1)";
+            db.execute(sql, &[&object])?;
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ impl Store {
         id: Arc<str>,
         body: String,
     ) -> Result<Change, StoreError> {
-        self.run(Scope::Object, move |db| put(db, &id, &body)).await
+        self.run(Scope::Change, move |db| put(db, &id, &body)).await
     }
 
     pub(crate) async fn object(&self, id: Arc<str>) -> Result<Option<Object>, StoreError> {
@@ -37,7 +37,7 @@ impl Store {
 
     /// Deletes an object if it exists. Every subscription that may have it is owed its end.
     pub(crate) async fn delete_object(&self, id: Arc<str>) -> Result<Option<Change>, StoreError> {
-        self.run(Scope::Object, move |db| delete(db, &id)).await
+        self.run(Scope::Change, move |db| delete(db, &id)).await
     }
 }
 

@@ -45,8 +45,8 @@ pub(crate) enum PutSubscription {
 pub(crate) const SUBSCRIPTIONS_MAX: i64 = 1000;
 
 impl Store {
-    /// Records a subscription. A new receiver is to be owed every object, and a known one what
-    /// had failed: [`Store::owe`] does that. O(log n).
+    /// Records a subscription. A new receiver is owed every object, and a known one what had failed.
+    /// O(n) in the objects.
     pub(crate) async fn put_subscription(
         &self,
         id: Arc<str>,
@@ -76,16 +76,22 @@ impl Store {
         .await
     }
 
-    /// Deletes a subscription; [`Store::clear`] deletes its deliveries. Returns whether it existed.
+    /// Deletes a subscription with its deliveries, and those deleted objects whose end is owed to
+    /// no other subscription. Returns whether it existed. O(n) in the objects.
     pub(crate) async fn delete_subscription(&self, id: Arc<str>) -> Result<bool, StoreError> {
         self.run(Scope::Change, move |db| {
             let id = &*id;
             db.lock_out_deliveries(id)?;
-            let deleted = db.execute("DELETE FROM subscriptions WHERE id = ?1", &[&id])?;
-            if deleted > 0 {
-                db.announce(|| format!("subscription/{id}"));
+            if db.execute("DELETE FROM subscriptions WHERE id = ?1", &[&id])? == 0 {
+                return Ok(false);
             }
-            Ok(deleted > 0)
+            db.lock_ended_objects(id)?;
+            db.execute("DELETE FROM deliveries WHERE subscription = ?1", &[&id])?;
+            let sql = "DELETE FROM objects WHERE body IS NULL
+                 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE object = objects.id)";
+            db.execute(sql, &[])?;
+            db.announce(|| format!("subscription/{id}"));
+            Ok(true)
         })
         .await
     }
@@ -118,6 +124,11 @@ fn put(db: &mut Db<'_>, id: &str, new: NewSubscription) -> Result<PutSubscriptio
             "UPDATE subscriptions SET rate = ?2, secret = ?3 WHERE id = ?1",
             &[&id, &rate, &secret],
         )?;
+        db.execute(
+            "UPDATE deliveries SET state = 'pending', error = NULL
+             WHERE subscription = ?1 AND state = 'failed'",
+            &[&id],
+        )?;
         return Ok(PutSubscription::Changed);
     }
     let count: Option<i64> = db.row("SELECT count(*) FROM subscriptions", &[], |row| row.get(0))?;
@@ -126,11 +137,18 @@ fn put(db: &mut Db<'_>, id: &str, new: NewSubscription) -> Result<PutSubscriptio
     }
     let revision = next_version(db)?;
     db.execute(
-        "INSERT INTO subscriptions (id, url, rate, revision, secret, fill_after)
-         VALUES (?1, ?2, ?3, ?4, ?5, '')
+        "INSERT INTO subscriptions (id, url, rate, revision, secret)
+         VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (id) DO UPDATE SET url = excluded.url, rate = excluded.rate,
-         revision = excluded.revision, secret = excluded.secret, fill_after = ''",
+         revision = excluded.revision, secret = excluded.secret",
         &[&id, &url, &rate, &revision, &secret],
+    )?;
+    db.execute(
+        "INSERT INTO deliveries (subscription, object, state)
+         SELECT ?1, id, 'pending' FROM objects WHERE body IS NOT NULL
+         ON CONFLICT (subscription, object) DO UPDATE
+         SET delivered = 0, state = 'pending', error = NULL",
+        &[&id],
     )?;
     Ok(match known {
         Some(_) => PutSubscription::Changed,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::key::Key;
 use crate::store::cases::stop_within_a_change;
-use crate::store::{Database, NewSecret, NewSubscription, News, Presence, Range, State, Store};
+use crate::store::{Database, NewSecret, NewSubscription, News, Presence, State, Store};
 use crate::support::postgres::Server;
 use crate::support::{BROKEN_AFTER, Manner, Place, Receiver, User};
 
@@ -54,14 +54,6 @@ fn to(url: &str) -> NewSubscription {
 
 async fn subscribe(store: &Store, id: &str, url: &str) {
     store.put_subscription(id.into(), to(url)).await.unwrap();
-    fill(store, id).await;
-}
-
-async fn fill(store: &Store, id: &str) {
-    let mut next = Some("".into());
-    while let Some(after) = next {
-        next = store.owe(id.into(), after, 2).await.unwrap().next;
-    }
 }
 
 async fn put(store: &Store, id: &str) -> i64 {
@@ -76,13 +68,8 @@ async fn until(store: &Store, is_expected: impl Fn(&News) -> bool) -> News {
         while !is_expected(&all) {
             let news = store.listener().unwrap().next().await;
             all.everything |= news.everything;
-            all.subscriptions |= news.subscriptions;
+            all.subscriptions.extend(news.subscriptions);
             all.objects.extend(news.objects);
-            for (id, page) in news.pages {
-                // Pages of a subscription follow each other, and may come one by one.
-                let last = page.last.clone();
-                all.pages.entry(id).or_insert(page).last = last;
-            }
         }
     };
     timeout(BROKEN_AFTER, hear).await.unwrap();
@@ -133,26 +120,18 @@ pub async fn changes_are_heard_by_others(_: &Server, url: String) {
     subscribe(&one, "s", "u").await;
     one.delete_object("b".into()).await.unwrap();
     let news = until(&two, |news| {
-        let is_owed = |range: &Range| &*range.last == "c";
-        news.objects.len() == 3 && news.subscriptions && news.pages.get("s").is_some_and(is_owed)
+        news.objects.len() == 3 && news.subscriptions.contains("s")
     })
     .await;
-    assert!(!news.everything);
-    let range = Range {
-        after: "".into(),
-        last: "c".into(),
-    };
-    assert_eq!(news.pages["s"], range);
-    let owed = two.owed_within("s".into(), range, 10).await.unwrap();
-    let keys = ["a", "b", "c"].map(|object| Key::new("s", object));
-    assert_eq!(owed, keys);
-    assert_eq!(two.owed_of(&["b".into()]).await.unwrap(), keys[1..2]);
+    assert!(!news.everything && news.subscriptions.len() == 1);
+    let key = Key::new("s", "b");
+    assert_eq!(two.owed_of(&["b".into()]).await.unwrap(), [key]);
 
     // What a process has changed itself is no news to it.
     put(&two, "d").await;
     let news = until(&one, |news| news.objects.contains("d")).await;
     assert_eq!(news.objects.len(), 1);
-    assert!(!news.everything && !news.subscriptions && news.pages.is_empty());
+    assert!(!news.everything && news.subscriptions.is_empty());
 }
 
 /// Ends all connections but that of this query.
@@ -345,7 +324,6 @@ pub async fn no_change_is_lost_beside_deliveries(server: &Server, url: String) {
             let id = SUBSCRIPTIONS[round % 3];
             if round % 4 == 0 {
                 other.delete_subscription(id.into()).await.unwrap();
-                while !other.clear(id.into(), 2).await.unwrap() {}
             }
             subscribe(&other, id, &format!("u{round}")).await;
         }

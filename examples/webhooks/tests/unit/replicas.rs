@@ -65,11 +65,7 @@ async fn fill(store: &Store) -> crate::dispatch::tests::Known {
     for n in 0..SUBSCRIPTIONS {
         let id: Arc<str> = format!("s{n}").into();
         let subscription = to(address, &format!("/{id}"));
-        store
-            .put_subscription(Arc::clone(&id), subscription)
-            .await
-            .unwrap();
-        store.owe(id, "".into(), 10).await.unwrap();
+        store.put_subscription(id, subscription).await.unwrap();
     }
     store.put_object("a".into(), "1".into()).await.unwrap();
     known

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-use super::Limits;
+use crate::server::Limits;
 
 /// The open connections, each a task.
 ///
 /// There is always room for one more: at a limit the connection that has been silent longest is
 /// closed, of that client or of the client that has most. Hence a health check gets through however
 /// many connections others hold open, and none of them can hold one that another client needs.
-pub(super) struct Connections {
+pub(crate) struct Connections {
     limits: Limits,
     tasks: JoinSet<()>,
     open: HashMap<Id, Connection>,
@@ -30,17 +30,17 @@ struct Connection {
 /// Who is at the other end: an IPv4 address, or the 64 bits of an IPv6 address that belong to one
 /// network, in which a host may take as many addresses as it likes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Client(IpAddr);
+pub(crate) struct Client(IpAddr);
 
 /// When a connection last moved a byte, counted in such steps of all connections.
 #[derive(Clone)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     steps: Arc<AtomicU64>,
     last: Arc<AtomicU64>,
 }
 
 impl Connections {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
             tasks: JoinSet::new(),
@@ -50,7 +50,7 @@ impl Connections {
     }
 
     /// Runs a connection, and closes another if that is needed. O(n) in the open connections.
-    pub(super) fn admit<F>(&mut self, client: Client, serve: impl FnOnce(Progress) -> F)
+    pub(crate) fn admit<F>(&mut self, client: Client, serve: impl FnOnce(Progress) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -71,12 +71,12 @@ impl Connections {
     }
 
     /// Waits until all have ended.
-    pub(super) async fn ended(mut self) {
+    pub(crate) async fn ended(mut self) {
         while self.tasks.join_next().await.is_some() {}
     }
 
     /// Closes the connection that was silent longest, of the client that has most.
-    pub(super) fn close_one(&mut self) {
+    pub(crate) fn close_one(&mut self) {
         self.remove_ended();
         let mut counts: HashMap<Client, usize> = HashMap::new();
         for connection in self.open.values() {
@@ -117,7 +117,7 @@ impl Connections {
 
 impl Progress {
     /// Marks that a byte was read or written just now.
-    pub(super) fn step(&self) {
+    pub(crate) fn step(&self) {
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         self.last.store(step, Ordering::Relaxed);
     }
@@ -134,94 +134,5 @@ impl From<IpAddr> for Client {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::Options;
-
-    /// Connections that last until they are closed, of the clients `1.1.1.N`.
-    struct Crowd {
-        connections: Connections,
-        steps: Vec<Progress>,
-    }
-
-    impl Crowd {
-        fn new(connections: usize, per_client: usize) -> Self {
-            let limits = Limits {
-                connections: connections.try_into().unwrap(),
-                per_client: per_client.try_into().unwrap(),
-                ..Options::default().limits
-            };
-            Self {
-                connections: Connections::new(limits),
-                steps: Vec::new(),
-            }
-        }
-
-        fn admit(&mut self, client: u8) {
-            let client = IpAddr::from([1, 1, 1, client]).into();
-            self.connections.admit(client, |progress| {
-                self.steps.push(progress);
-                std::future::pending()
-            });
-        }
-
-        /// Which are open, by the order in which they came.
-        fn open(&self) -> Vec<usize> {
-            let is_open = |progress: &Progress| {
-                let mut open = self.connections.open.values();
-                open.any(|c| Arc::ptr_eq(&c.progress.last, &progress.last))
-            };
-            let steps = self.steps.iter().enumerate();
-            steps
-                .filter(|(_, p)| is_open(p))
-                .map(|(at, _)| at)
-                .collect()
-        }
-    }
-
-    #[tokio::test]
-    async fn at_its_limit_a_client_loses_what_was_silent_longest() {
-        let mut crowd = Crowd::new(9, 3);
-        for client in [1, 2, 1, 1, 2] {
-            crowd.admit(client);
-        }
-        crowd.steps[0].step();
-        crowd.admit(1);
-        assert_eq!(crowd.open(), [0, 1, 3, 4, 5]);
-        crowd.admit(1);
-        assert_eq!(crowd.open(), [0, 1, 4, 5, 6]);
-    }
-
-    #[tokio::test]
-    async fn at_the_limit_of_all_the_client_with_most_makes_room() {
-        let mut crowd = Crowd::new(5, 4);
-        for client in [1, 2, 2, 2, 3] {
-            crowd.admit(client);
-        }
-        crowd.admit(4);
-        assert_eq!(crowd.open(), [0, 2, 3, 4, 5]);
-        crowd.steps[2].step();
-        crowd.admit(4);
-        assert_eq!(crowd.open(), [0, 2, 4, 5, 6]);
-    }
-
-    #[tokio::test]
-    async fn an_ended_connection_takes_no_room() {
-        let mut crowd = Crowd::new(2, 2);
-        crowd.admit(1);
-        let client = IpAddr::from([1, 1, 1, 1]).into();
-        crowd.connections.admit(client, |_| std::future::ready(()));
-        tokio::task::yield_now().await;
-        crowd.admit(1);
-        assert_eq!(crowd.open(), [0, 1]);
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_client() {
-        let client = |text: &str| Client::from(text.parse::<IpAddr>().unwrap());
-        assert_eq!(client("2606:4700::1"), client("2606:4700::ffff:1"));
-        assert_ne!(client("2606:4700::1"), client("2606:4700:0:1::1"));
-        assert_eq!(client("::ffff:1.1.1.1"), client("1.1.1.1"));
-        assert_ne!(client("1.1.1.1"), client("1.1.1.2"));
-    }
-}
+#[path = "../tests/unit/connections.rs"]
+mod tests;

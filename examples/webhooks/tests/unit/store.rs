@@ -1,7 +1,5 @@
 //! SQLite alone, and the cases on it.
 
-use std::sync::Arc;
-
 use super::cases::{self, Place, with_cases};
 use super::*;
 use crate::key::Key;
@@ -75,29 +73,6 @@ async fn something_else_is_left_alone() {
     )
     .unwrap();
     assert!(open().is_err());
-}
-
-#[test]
-fn ids_share_their_text() {
-    let key = Key::new("s", "a");
-    assert!(Arc::ptr_eq(&key.clone().object, &key.object));
-}
-
-#[tokio::test]
-async fn a_database_of_the_first_version_is_brought_up_to_date() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("db");
-    let old = rusqlite::Connection::open(&path).unwrap();
-    old.execute_batch(include_str!("first.sql")).unwrap();
-    drop(old);
-    for _ in 0..2 {
-        let store = Store::open(&at(&folder), Presence::Alone).unwrap();
-        let owed = store.owed(State::Pending, None, 10).await.unwrap();
-        assert_eq!(owed[0].key, Key::new("s", "a"));
-        let found = store.subscription("s".into()).await.unwrap().unwrap();
-        assert_eq!((found.url.as_str(), found.secret), ("u", None));
-        store.close().await;
-    }
 }
 
 #[tokio::test]

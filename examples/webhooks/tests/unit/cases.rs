@@ -1,5 +1,7 @@
 //! What is owed, and when it no longer is: cases for either database.
 
+use tokio::sync::oneshot;
+
 use super::*;
 use crate::key::Key;
 
@@ -15,8 +17,6 @@ macro_rules! with_cases {
             another_receiver_knows_nothing,
             an_object_ends_when_its_end_is_delivered,
             there_is_an_end_to_subscriptions,
-            a_subscription_that_was_broken_off_is_found_and_ended,
-            an_unsubscription_that_was_broken_off_is_found_and_ended,
         }
     };
 }
@@ -25,19 +25,12 @@ pub(crate) use with_cases;
 /// A database that nothing else uses.
 pub(crate) struct Place {
     pub(crate) store: Store,
-    database: Database,
 }
 
 impl Place {
     pub(crate) fn new(database: Database) -> Self {
         let store = Store::open(&database, Presence::Alone).unwrap();
-        Self { store, database }
-    }
-
-    /// Closes the database, and opens it again.
-    async fn again(self) -> Self {
-        self.store.close().await;
-        Self::new(self.database)
+        Self { store }
     }
 
     pub(crate) async fn subscribe(&self, id: &str, url: &str) -> PutSubscription {
@@ -47,23 +40,7 @@ impl Place {
             secret: NewSecret::Kept,
         };
         let put = self.store.put_subscription(id.into(), subscription);
-        let put = put.await.unwrap();
-        self.fill(id).await;
-        put
-    }
-
-    /// Goes on to the end with pages of two.
-    pub(crate) async fn fill(&self, id: &str) {
-        let mut next = Some("".into());
-        while let Some(after) = next {
-            next = self.store.owe(id.into(), after, 2).await.unwrap().next;
-        }
-    }
-
-    pub(crate) async fn unsubscribe(&self, id: &str) -> bool {
-        let is_deleted = self.store.delete_subscription(id.into()).await.unwrap();
-        while !self.store.clear(id.into(), 2).await.unwrap() {}
-        is_deleted
+        put.await.unwrap()
     }
 
     pub(crate) async fn put(&self, id: &str) -> i64 {
@@ -103,7 +80,7 @@ pub(crate) async fn stop_within_a_change(
         objects::next_version(db).map(drop)
     };
     let store = store.clone();
-    let task = tokio::spawn(async move { store.run(Scope::Object, work).await });
+    let task = tokio::spawn(async move { store.run(Scope::Change, work).await });
     has_stopped.await.unwrap();
     task
 }
@@ -218,7 +195,7 @@ pub(crate) async fn an_object_ends_when_its_end_is_delivered(place: Place) {
             .is_none()
     );
     place.deliver(&Key::new("s", "a")).await;
-    assert!(place.unsubscribe("t").await);
+    assert!(place.store.delete_subscription("t".into()).await.unwrap());
     assert_eq!(place.owed(State::Pending).await, [""; 0]);
     let left = |db: &mut Db<'_>| db.row("SELECT id FROM objects", &[], |row| row.id(0));
     assert_eq!(place.store.run(Scope::Read, left).await.unwrap(), None);
@@ -250,56 +227,8 @@ pub(crate) async fn there_is_an_end_to_subscriptions(place: Place) {
     assert_eq!(place.store.subscriptions().await.unwrap().len(), 1000);
 }
 
-pub(crate) async fn a_subscription_that_was_broken_off_is_found_and_ended(place: Place) {
-    for object in ["a", "b", "c", "d", "e"] {
-        place.put(object).await;
-    }
-    let subscription = NewSubscription {
-        url: "u".into(),
-        rate: None,
-        secret: NewSecret::Kept,
-    };
-    let put = place.store.put_subscription("s".into(), subscription);
-    put.await.unwrap();
-    let page = place.store.owe("s".into(), "".into(), 2).await.unwrap();
-    assert_eq!(page.objects, ["a".into(), "b".into()]);
-    assert_eq!(place.owed(State::Pending).await, ["s/a", "s/b"]);
-    // What is put meanwhile is owed at once, and delivered once.
-    place.put("d").await;
-    place.deliver(&Key::new("s", "d")).await;
-
-    let place = place.again().await;
-    assert_eq!(place.store.unfilled().await.unwrap(), ["s".into()]);
-    place.fill("s").await;
-    let expected = ["s/a", "s/b", "s/c", "s/e"];
-    assert_eq!(place.owed(State::Pending).await, expected);
-    assert_eq!(place.store.unfilled().await.unwrap(), []);
-}
-
-pub(crate) async fn an_unsubscription_that_was_broken_off_is_found_and_ended(place: Place) {
-    for id in ["q", "s", "t"] {
-        place.subscribe(id, "u").await;
-    }
-    for object in ["a", "b", "c"] {
-        place.put(object).await;
-    }
-    for id in ["q", "t"] {
-        assert!(place.store.delete_subscription(id.into()).await.unwrap());
-    }
-    assert!(!place.store.clear("q".into(), 2).await.unwrap());
-    let uncleared = place.store.uncleared().await.unwrap();
-    assert_eq!(uncleared, ["q".into(), "t".into()]);
-    assert!(place.store.clear("q".into(), 2).await.unwrap());
-    // One that is put again meanwhile is a new one, and loses nothing.
-    place.subscribe("t", "u").await;
-    assert!(place.store.clear("t".into(), 2).await.unwrap());
-    let expected = ["s/a", "s/b", "s/c", "t/a", "t/b", "t/c"];
-    assert_eq!(place.owed(State::Pending).await, expected);
-    assert_eq!(place.store.uncleared().await.unwrap(), []);
-}
-
 pub(crate) async fn work_that_fails_leaves_nothing_and_spoils_nothing(place: Place) {
-    let half = place.store.run(Scope::Object, |db| {
+    let half = place.store.run(Scope::Change, |db| {
         db.execute("INSERT INTO objects VALUES ('a', 1, '{}')", &[])?;
         db.execute("INSERT INTO objects VALUES ('a', 2, '{}')", &[])
     });
