@@ -1,11 +1,9 @@
-//! The users' kit, on reconcilers that are right and on some that are not, and on queues that lie.
+//! The users' kit, on reconcilers that are right and on some that are not.
 
 #[path = "../examples/fleet/world.rs"]
 mod fleet;
 #[path = "simulation/late.rs"]
 mod late;
-#[path = "simulation/liar.rs"]
-mod liar;
 #[path = "simulation/scripts.rs"]
 mod scripts;
 #[path = "simulation/suspended.rs"]
@@ -22,7 +20,6 @@ use requeue_core::limiter::Exponential;
 use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
 
 use crate::fleet::{Fleet, Records};
-use crate::liar::{Liar, Lie};
 use crate::worlds::{Counting, Habit};
 
 #[expect(clippy::panic, reason = "this is how a test fails")]
@@ -130,31 +127,6 @@ fn a_history_without_end_is_printed_in_part() {
     assert_eq!(failure.events, 1, "{failure}");
     assert!(failure.timeline.contains("lines are left out"), "{failure}");
     assert!(failure.timeline.lines().count() < 200, "{failure}");
-}
-
-#[test]
-fn each_lie_of_a_queue_is_found() {
-    let lies = [
-        (Lie::LosesDirtyMarks, Property::EveryAddRuns),
-        (Lie::ForgetsRetries, Property::EveryAddRuns),
-        (Lie::WakesNone, Property::EveryAddRuns),
-        (Lie::WakesNoneAtShutdown, Property::DrainEnds),
-        (Lie::HandsOutTwice, Property::OneRunPerKey),
-        (Lie::KeepsLeftovers, Property::HandedBack),
-        (Lie::SleepsPastDeadlines, Property::EveryAddRuns),
-        (Lie::Panics, Property::QueueIsValid),
-        (Lie::IsInvalid, Property::QueueIsValid),
-    ];
-    // An effect that comes late makes a story longer, and no lie needs one.
-    let faults = late::all_but_late();
-    for (lie, rule) in lies {
-        let check = Check::new(|| Counting::new(Habit::None)).faults(&faults, 6);
-        let failure = failure(&check.queue(move || Liar::new(lie)));
-        assert_eq!(failure.breach.property, rule, "{lie:?}: {failure}");
-        assert!(failure.timeline.lines().count() <= 14, "{lie:?}: {failure}");
-    }
-    let check = Check::new(|| Counting::new(Habit::None));
-    check.queue(|| Liar::new(Lie::None)).run();
 }
 
 #[test]

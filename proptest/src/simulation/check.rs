@@ -116,7 +116,9 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// Sets how queues are made, for example with a capacity.
+    /// Sets how queues are made, for example with a capacity: any [`Queue`](requeue_core::Queue) of
+    /// core. A [`Fixed`](requeue_core::storage::Fixed) one needs
+    /// [`WithSuspension`](requeue_core::priority::WithSuspension).
     pub fn queue<Q: Driven<W::Key> + 'static>(mut self, queue: impl Fn() -> Q + 'static) -> Self {
         self.settings.queue = std::rc::Rc::new(move || Box::new(queue()));
         self
@@ -255,7 +257,7 @@ impl<W: World> Check<W> {
         let summary = Summary {
             histories: 1,
             steps: played.steps,
-            runs: played.runs(),
+            runs: played.runs,
         };
         // What one finds out only by trying is tried for one seed in so many.
         if seed.is_multiple_of(TWICE_EVERY) {

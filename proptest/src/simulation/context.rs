@@ -16,9 +16,8 @@ use requeue_core::{AddOptions, Added, Instant, Rejected};
 
 use super::World;
 use super::choices::{Choice, Fault, Point, RANK};
-use super::driven::Driven;
 use super::shared::{Effect, Shared, Slot, Task};
-use super::timeline::{What, Who};
+use super::timeline::Who;
 
 /// Where keys are added; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///
@@ -131,8 +130,7 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
         self.shared.resume(self.who, key)
     }
 
-    /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say. Keys
-    /// that come or go in this way are not accounted for.
+    /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say.
     ///
     /// # Examples
     ///
@@ -154,16 +152,13 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     ///     assert_eq!(limited, Some(Ok(())));
     /// }
     /// ```
-    pub fn with_queue<Q: Driven<K>, T>(
-        &self,
-        work: impl FnOnce(&mut Q, Instant) -> T,
-    ) -> Option<T> {
+    pub fn with_queue<Q: 'static, T>(&self, work: impl FnOnce(&mut Q, Instant) -> T) -> Option<T> {
         self.shared.with_queue(work)
     }
 
     /// Returns whether the queue is shutting down.
     pub fn is_shutting_down(&self) -> bool {
-        self.shared.ledger.borrow().is_closed()
+        self.shared.is_shutting_down()
     }
 
     /// Returns the virtual time.
@@ -173,7 +168,7 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
 
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
-        self.shared.write(self.who, None, What::Note(note.into()));
+        self.shared.write(self.who, None, note);
     }
 }
 
@@ -254,26 +249,35 @@ impl<W: World> Context<W> {
     ) -> Result<T, CallFailed> {
         let call = name.into();
         let request = self.choose(Point::Request);
-        self.write(What::Request(call.clone(), request.delay));
+        if !request.delay.is_zero() {
+            self.write(format!("{call}: sent, {:?} on its way", request.delay));
+        }
         self.meet(request).await;
         if request.fault == Some(Fault::EffectLate) {
-            self.write(What::TimedOut(call.clone()));
+            self.write(format!("{call}: fails, and may come LATE"));
             self.land_late(call.clone(), effect);
             return Err(CallFailed { call });
         }
         if request.fault.is_some() {
-            self.write(What::RequestLost(call.clone()));
+            self.write(format!("{call}: fails, the request was LOST"));
             return Err(CallFailed { call });
         }
         let result = self.world(effect);
-        let answer = self.choose(Point::Answer);
-        self.write(What::Done(call.clone(), answer.delay));
+        let (answer, done) = (self.choose(Point::Answer), self.now());
+        let is_lost = answer.fault == Some(Fault::AnswerLost);
+        match answer.delay {
+            Duration::ZERO if is_lost => {}
+            Duration::ZERO => self.write(format!("{call}: done")),
+            delay => self.write(format!("{call}: done, the answer takes {delay:?}")),
+        }
         self.meet(answer).await;
-        if answer.fault.is_some() {
-            self.write(What::AnswerLost(call.clone()));
+        if is_lost {
+            self.write(format!("{call}: fails, done but the answer was LOST"));
             return Err(CallFailed { call });
         }
-        self.write(What::Answer(call));
+        if self.now() > done {
+            self.write(format!("{call}: answered"));
+        }
         Ok(result)
     }
 
@@ -289,7 +293,7 @@ impl<W: World> Context<W> {
             effect(&mut world.borrow_mut());
             let shared = &keys.shared;
             shared.last_fault.set(shared.now());
-            shared.write(keys.who, Some(&key), What::Landed(call));
+            shared.write(keys.who, Some(&key), format!("{call}: done LATE"));
             // What is refused at a shutdown goes to the successor.
             let _ = keys.add(key);
         });
@@ -313,7 +317,7 @@ impl<W: World> Context<W> {
     ///
     /// The future may be dropped at any time.
     pub async fn sleep(&self, delay: Duration) {
-        self.write(What::Sleeps(delay));
+        self.write(format!("sleeps {delay:?}"));
         sleep_until(&self.keys.shared, self.now() + delay, RANK).await;
     }
 
@@ -345,7 +349,7 @@ impl<W: World> Context<W> {
 
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
-        self.write(What::Note(note.into()));
+        self.write(note);
     }
 
     fn choose(&self, point: Point) -> Choice {
@@ -370,7 +374,7 @@ impl<W: World> Context<W> {
         }
     }
 
-    fn write(&self, what: What) {
+    fn write(&self, what: impl Into<String>) {
         self.keys.shared.write(self.keys.who, Some(&self.key), what);
     }
 }

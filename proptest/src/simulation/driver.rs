@@ -20,7 +20,7 @@ use super::driven::Driven;
 use super::plan::Stop;
 use super::settings::{Settings, limited};
 use super::shared::{Shared, Task};
-use super::timeline::{Breach, Entry, Property, What, Who, timeline};
+use super::timeline::{Breach, Entry, Property, Who, timeline};
 use super::worker::{State, Worker};
 use crate::caught::guarded;
 
@@ -28,8 +28,7 @@ use crate::caught::guarded;
 ///
 /// Time begins at zero and moves when [`step`](Self::step) finds nothing else to do. Calls take no
 /// time, nothing fails unless it is [injected](Self::inject), and workers go on in the order in
-/// which they are woken. The rules that hold for every reconciler are checked after every step, and
-/// so is [`World::always`].
+/// which they are woken. [`World::always`] is checked after every step.
 ///
 /// # Examples
 ///
@@ -143,7 +142,8 @@ impl<W: World> Simulation<W> {
         self.on(limited(limiter))
     }
 
-    /// Replaces the queue, and its successors. Call it before keys are added.
+    /// Replaces the queue, and its successors, as [`Check::queue`](super::Check::queue) does. Call it
+    /// before keys are added.
     pub fn queue<Q: Driven<W::Key> + 'static>(self, queue: impl Fn() -> Q + 'static) -> Self {
         self.on(Rc::new(move || Box::new(queue())))
     }
@@ -177,19 +177,22 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn step(&mut self) -> Result<bool, Breach> {
+        self.attempt(Self::try_step)
+    }
+
+    /// Does something that runs the world's code, of which a panic is a breach; nothing more after
+    /// a breach.
+    fn attempt<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, Breach>,
+    ) -> Result<T, Breach> {
         if let Some(breach) = &self.breach {
             return Err(breach.clone());
         }
-        // The world's own code is guarded where it runs.
-        let stepped = guarded(|| self.try_step());
-        let stepped = stepped.unwrap_or_else(|panic| {
-            let reason = format!("it panicked: {panic}");
-            Err(self.breach(Property::QueueIsValid, &reason))
-        });
-        if let Err(breach) = &stepped {
-            self.breach = Some(breach.clone());
-        }
-        stepped
+        let done = guarded(|| work(self));
+        let done = done.unwrap_or_else(|panic| Err(self.breach(Property::WorldPanics, &panic)));
+        self.breach = done.as_ref().err().cloned();
+        done
     }
 
     fn try_step(&mut self) -> Result<bool, Breach> {
@@ -209,14 +212,9 @@ impl<W: World> Simulation<W> {
                 self.plan_turn(worker);
             }
             Some(Task::Wake(waker)) => waker.wake(),
-            Some(Task::Event(event)) => {
-                let event = self.events[event].clone();
-                self.happens(&event)?;
-            }
-            Some(Task::Effect(effect)) => {
-                guarded(effect.0).map_err(|reason| self.breach(Property::WorldPanics, &reason))?
-            }
-            Some(Task::Stop) => self.stops()?,
+            Some(Task::Event(event)) => self.happens(&self.events[event].clone()),
+            Some(Task::Effect(effect)) => effect.0(),
+            Some(Task::Stop) => self.stops(),
             None => {}
         }
         self.deliver_wakes();
@@ -224,12 +222,10 @@ impl<W: World> Simulation<W> {
         Ok(true)
     }
 
-    fn happens(&mut self, event: &W::Event) -> Result<(), Breach> {
-        self.shared
-            .write(Who::World, None, What::Event(format!("{event:?}")));
+    fn happens(&mut self, event: &W::Event) {
+        self.shared.write(Who::World, None, format!("{event:?}"));
         let keys = self.keys();
-        guarded(|| self.world.borrow_mut().happen(event, &keys))
-            .map_err(|reason| self.breach(Property::WorldPanics, &reason))
+        self.world.borrow_mut().happen(event, &keys);
     }
 
     /// What the queue and the runs' wakers said: who has a turn.

@@ -9,7 +9,7 @@ use super::choices::{Choices, Chosen};
 use super::driver::Simulation;
 use super::plan::Plan;
 use super::settings::Settings;
-use super::timeline::{Breach, Entry, What};
+use super::timeline::{Breach, Entry};
 
 /// How a history went.
 pub(super) struct Played<W: World> {
@@ -17,6 +17,7 @@ pub(super) struct Played<W: World> {
     pub(super) log: Vec<Entry<W::Key>>,
     pub(super) chosen: Chosen<W::Key>,
     pub(super) steps: u64,
+    pub(super) runs: u64,
 }
 
 /// Plays `plan` with `choices`, in a fresh world.
@@ -36,13 +37,14 @@ pub(super) fn play<W: World>(
     let last = arrivals.chain(plan.stop.map(|(at, _)| at)).max();
     let last = Instant::EPOCH + last.unwrap_or_default();
     let breach = until_quiet(&mut simulation, last, settle).err();
-    let steps = simulation.steps();
+    let (steps, runs) = (simulation.steps(), simulation.shared().runs());
     let (log, chosen) = simulation.into_history();
     Played {
         breach,
         log,
         chosen,
         steps,
+        runs,
     }
 }
 
@@ -55,7 +57,7 @@ fn until_quiet<W: World>(
     loop {
         let stepped = simulation.step()?;
         if simulation.is_over() {
-            let leftovers = simulation.handed_back()?;
+            let leftovers = simulation.handed_back();
             simulation.succeed(leftovers);
             continue;
         }
@@ -66,18 +68,10 @@ fn until_quiet<W: World>(
         let now = simulation.now();
         let calm = now.saturating_since(last.max(simulation.shared().last_fault.get()));
         // Where keys come back for ever there is a moment when none is active; or else it is late.
-        let is_quiet = calm >= settle && simulation.shared().ledger.borrow().is_quiet(now);
+        let is_quiet = calm >= settle && simulation.shared().is_idle();
         if is_quiet || calm >= settle.saturating_mul(2) {
             break;
         }
     }
     simulation.check_eventually()
-}
-
-impl<W: World> Played<W> {
-    /// How many runs there were.
-    pub(super) fn runs(&self) -> u64 {
-        let begins = |entry: &&Entry<W::Key>| matches!(entry.what, What::Begins { .. });
-        self.log.iter().filter(begins).count() as u64
-    }
 }

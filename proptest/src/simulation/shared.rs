@@ -7,13 +7,12 @@ use std::fmt::{self, Debug};
 use std::task::Waker;
 use std::time::Duration;
 
-use requeue_core::binding::{Getter, Next, Runs, Ticket, Wake};
+use requeue_core::binding::{Getter, Next, Runs, Ticket, Wake, Work};
 use requeue_core::{Action, AddOptions, Added, Finished, Instant, Leftover, Rejected, Scheduled};
 
 use super::choices::{Choice, Choices, Point, Site};
-use super::driven::{Driven, Taken};
-use super::ledger::Ledger;
-use super::timeline::{Entry, What, Who};
+use super::driven::Driven;
+use super::timeline::{Entry, Who};
 
 /// What the driver is to do at some time.
 #[derive(Debug)]
@@ -49,7 +48,8 @@ pub(super) struct Shared<K> {
     queue: RefCell<Box<dyn Driven<K>>>,
     agenda: RefCell<BTreeMap<Slot, Task>>,
     asked: Cell<u64>,
-    pub(super) ledger: RefCell<Ledger<K>>,
+    /// How many runs each key has had.
+    runs: RefCell<BTreeMap<K, u32>>,
     pub(super) choices: RefCell<Choices<K>>,
     pub(super) log: RefCell<Vec<Entry<K>>>,
     /// Keys that were added after shutdown: a successor gets them.
@@ -81,7 +81,7 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
             queue: RefCell::new(queue),
             agenda: RefCell::new(BTreeMap::new()),
             asked: Cell::new(0),
-            ledger: RefCell::new(Ledger::new()),
+            runs: RefCell::new(BTreeMap::new()),
             choices: RefCell::new(choices),
             log: RefCell::new(Vec::new()),
             refused: RefCell::new(Vec::new()),
@@ -100,8 +100,8 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         self.now.set(now);
     }
 
-    pub(super) fn write(&self, who: Who, key: Option<&K>, what: What) {
-        let at = self.now();
+    pub(super) fn write(&self, who: Who, key: Option<&K>, what: impl Into<String>) {
+        let (at, what) = (self.now(), what.into());
         let key = key.cloned();
         let entry = Entry { at, who, key, what };
         self.log.borrow_mut().push(entry);
@@ -170,24 +170,19 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
             AddOptions { after: Some(_), .. } => "add_after",
             _ => "add",
         };
-        match &limited {
-            Ok(Scheduled { delay, added, .. }) => {
-                let due = now + *delay;
-                let mut ledger = self.ledger.borrow_mut();
-                ledger.merged(&key, options.merge, due, now);
-                let added = format!("{added:?}").to_lowercase();
-                self.write(who, Some(&key), What::Added(how, added));
-            }
+        let outcome = match &limited {
+            Ok(Scheduled { added, .. }) => format!("{added:?}").to_lowercase(),
             Err(Rejected::Closed(_)) => {
                 self.refused.borrow_mut().push(key.clone());
-                self.write(who, Some(&key), What::Refused);
+                String::from("refused, the queue is shutting down")
             }
-            Err(other) => self.write(who, Some(&key), What::Added(how, other.to_string())),
-        }
+            Err(other) => other.to_string(),
+        };
+        self.write(who, Some(&key), format!("{how}: {outcome}"));
         limited.map(|limited| limited.added)
     }
 
-    pub(super) fn get(&self, getter: &mut Getter) -> Next<Taken<K>> {
+    pub(super) fn get(&self, getter: &mut Getter) -> Next<Work<K>> {
         let now = self.now();
         self.act(|queue| queue.get(now, getter))
     }
@@ -196,68 +191,56 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
         self.act(|queue| queue.leave(getter));
     }
 
-    pub(super) fn finish(&self, ticket: Ticket, key: &K, action: Action) -> Finished {
+    /// A run begins. Returns its number, counted from one.
+    pub(super) fn begin(&self, key: &K) -> u32 {
+        let mut runs = self.runs.borrow_mut();
+        let runs = runs.entry(key.clone()).or_insert(0);
+        *runs += 1;
+        *runs
+    }
+
+    /// How many runs there were.
+    pub(super) fn runs(&self) -> u64 {
+        self.runs.borrow().values().copied().map(u64::from).sum()
+    }
+
+    pub(super) fn finish(&self, ticket: Ticket, action: Action) -> Finished {
         let now = self.now();
-        let finished = self.act(|queue| queue.finish(ticket, key, action, now));
-        let mut ledger = self.ledger.borrow_mut();
-        let (action, _) = action.into_parts();
-        let asks = match (action, finished) {
-            // A queue that suspends no keys delays them.
-            (Action::Suspend(_), Finished::Delayed(_)) => None,
-            (Action::Suspend(timeout), _) => Some(now + timeout),
-            _ => None,
-        };
-        ledger.ends(key, asks, now);
-        match (action, finished) {
-            (Action::RequeueAfter(delay) | Action::Snooze(delay), _)
-            | (
-                Action::Retry | Action::Poll(..),
-                Finished::Delayed(delay) | Finished::Leftover(delay),
-            )
-            | (Action::Suspend(_), Finished::Delayed(delay)) => {
-                ledger.added(key, now + delay, now);
-            }
-            (Action::Retry | Action::Poll(..), Finished::Ready | Finished::Suspended(_)) => {
-                if finished == Finished::Ready {
-                    ledger.added(key, now, now);
-                }
-                // The delay is not reported of a key that was added during its run, or suspended.
-                if let Some(due) = self.act(|queue| queue.due(key, now)) {
-                    ledger.added(key, due, now);
-                }
-            }
-            // A failure that is the end of a key is none that the workers gave up.
-            (Action::Retry, _) => ledger.added(key, now, now),
-            _ => {}
-        }
-        finished
+        self.act(|queue| queue.finish(ticket, action, now))
     }
 
     pub(super) fn suspend(&self, who: Who, key: &K, timeout: Duration) -> bool {
         let now = self.now();
         let suspends = self.act(|queue| queue.suspend(key, timeout, now));
-        let mut ledger = self.ledger.borrow_mut();
-        ledger.suspend(key, now + timeout, now);
-        self.write(who, Some(key), What::Suspend(timeout, suspends));
+        let what = match suspends {
+            true => format!("suspend: for {timeout:?} at most"),
+            false => String::from("suspend: the queue does not have the key"),
+        };
+        self.write(who, Some(key), what);
         suspends
     }
 
     pub(super) fn resume(&self, who: Who, key: &K) -> bool {
         let now = self.now();
         let was_suspended = self.act(|queue| queue.resume(key, now));
-        self.ledger.borrow_mut().resume(key, now);
-        self.write(who, Some(key), What::Resume(was_suspended));
+        let was = if was_suspended { "was" } else { "was not" };
+        self.write(who, Some(key), format!("resume: it {was} suspended"));
         was_suspended
+    }
+
+    /// Whether no key is ready or active.
+    pub(super) fn is_idle(&self) -> bool {
+        let now = self.now();
+        self.act(|queue| queue.is_idle(now))
     }
 
     pub(super) fn shut_down(&self) {
         let now = self.now();
         self.act(|queue| queue.shut_down(now));
-        self.ledger.borrow_mut().close(now);
     }
 
-    pub(super) fn is_drained(&self) -> bool {
-        self.queue.borrow().is_drained()
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.queue.borrow().is_shutting_down()
     }
 
     pub(super) fn take_leftover(&self) -> Option<Leftover<K>> {
@@ -274,7 +257,7 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
     }
 
     /// Something else that is done with the queue; `None` if it is of another type.
-    pub(super) fn with_queue<Q: Driven<K>, T>(
+    pub(super) fn with_queue<Q: 'static, T>(
         &self,
         work: impl FnOnce(&mut Q, Instant) -> T,
     ) -> Option<T> {
@@ -283,14 +266,6 @@ impl<K: Ord + Clone + Debug + 'static> Shared<K> {
             let queue: &mut dyn Any = queue;
             queue.downcast_mut().map(|queue| work(queue, now))
         })
-    }
-
-    pub(super) fn holds_back(&self, key: &K, until: Instant) -> bool {
-        self.queue.borrow().holds_back(key, until)
-    }
-
-    pub(super) fn assert_valid(&self) {
-        self.queue.borrow().assert_valid();
     }
 
     fn act<T>(&self, work: impl FnOnce(&mut dyn Driven<K>) -> T) -> T {

@@ -1,5 +1,6 @@
 //! The shortest history that still breaks the property.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::World;
@@ -23,6 +24,7 @@ pub(super) fn shrunk<W: World>(
         let tries_left = shrinker.tries_left;
         let mut is_better = shrinker.leave_out_the_stop();
         is_better |= shrinker.leave_out_events();
+        is_better |= shrinker.leave_out_first_runs();
         is_better |= shrinker.leave_out_choices();
         is_better |= shrinker.leave_out_runs();
         is_better |= shrinker.simplify_events(&mut trees);
@@ -78,52 +80,53 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
         simpler.any(|stop| self.attempt_with(|plan| plan.stop = Some((at, *stop))))
     }
 
-    /// In halves, quarters and so on, down to one.
     fn leave_out_events(&mut self) -> bool {
-        let mut is_better = false;
-        let mut size = self.best.arrivals.len();
-        while size > 0 {
-            let mut from = 0;
-            while from < self.best.arrivals.len() {
-                let to = self.best.arrivals.len().min(from + size);
-                let left_out = self.attempt_with(|plan| {
-                    plan.arrivals.drain(from..to);
-                });
-                let left_out = left_out || (size == 1 && self.leave_out_with_its_run(from));
-                is_better |= left_out;
-                from = if left_out { from } else { to };
-            }
-            size /= 2;
-        }
-        is_better
+        let leave_out = |plan: &mut Plan<W>, part| drop(plan.arrivals.drain(part));
+        self.leave_out(|plan| plan.arrivals.len(), leave_out)
     }
 
     /// Leaves out one event, and a run of some key with it: what is chosen for later runs of the
     /// key is for those before them then.
-    fn leave_out_with_its_run(&mut self, place: usize) -> bool {
-        let later = self.best.chosen.keys().filter(|site| site.run > 1);
-        let mut keys: Vec<_> = later.filter_map(|site| site.key.clone()).collect();
-        keys.dedup();
-        keys.iter().any(|key| {
-            self.attempt_with(|plan| {
-                plan.arrivals.remove(place);
-                plan.leave_out_run(key, 1);
-            })
-        })
+    fn leave_out_first_runs(&mut self) -> bool {
+        let (mut is_better, mut place) = (false, 0);
+        while place < self.best.arrivals.len() {
+            let later = self.best.chosen.keys().filter(|site| site.run > 1);
+            let mut keys: Vec<_> = later.filter_map(|site| site.key.clone()).collect();
+            keys.dedup();
+            let left_out = keys.iter().any(|key| {
+                self.attempt_with(|plan| {
+                    plan.arrivals.remove(place);
+                    plan.leave_out_run(key, 1);
+                })
+            });
+            is_better |= left_out;
+            place += usize::from(!left_out);
+        }
+        is_better
     }
 
     fn leave_out_choices(&mut self) -> bool {
+        let leave_out = |plan: &mut Plan<W>, part: Range<usize>| {
+            let mut places = 0..plan.chosen.len();
+            let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
+            plan.chosen.retain(|_, _| !is_in());
+        };
+        self.leave_out(|plan| plan.chosen.len(), leave_out)
+    }
+
+    /// In halves, quarters and so on, down to one.
+    fn leave_out(
+        &mut self,
+        len: fn(&Plan<W>) -> usize,
+        leave_out: fn(&mut Plan<W>, Range<usize>),
+    ) -> bool {
         let mut is_better = false;
-        let mut size = self.best.chosen.len();
+        let mut size = len(&self.best);
         while size > 0 {
             let mut from = 0;
-            while from < self.best.chosen.len() {
-                let to = self.best.chosen.len().min(from + size);
-                let left_out = self.attempt_with(|plan| {
-                    let chosen = std::mem::take(&mut plan.chosen).into_iter().enumerate();
-                    let kept = chosen.filter(|(place, _)| !(from..to).contains(place));
-                    plan.chosen = kept.map(|(_, chosen)| chosen).collect();
-                });
+            while from < len(&self.best) {
+                let to = len(&self.best).min(from + size);
+                let left_out = self.attempt_with(|plan| leave_out(plan, from..to));
                 is_better |= left_out;
                 from = if left_out { from } else { to };
             }

@@ -46,7 +46,7 @@ impl World for Recreated {
     }
 }
 
-pub(crate) fn all_but_late() -> Vec<Fault> {
+fn all_but_late() -> Vec<Fault> {
     let others = Fault::ALL.iter().copied();
     others.filter(|fault| *fault != Fault::EffectLate).collect()
 }

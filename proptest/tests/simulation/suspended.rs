@@ -10,7 +10,6 @@ use requeue_proptest::simulation::{
 };
 
 use crate::failure;
-use crate::liar::{Liar, Lie};
 
 /// How a run waits for the volume that it has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,30 +150,6 @@ fn a_run_that_is_suspended_after_its_event_is_found() {
         "{failure}"
     );
     assert!(failure.timeline.lines().count() <= 20, "{failure}");
-}
-
-#[test]
-fn each_lie_about_suspended_keys_is_found() {
-    let lies = [
-        (
-            Lie::IgnoresSuspensions,
-            Wait::BeforeItAsks,
-            Property::SuspendedKeysWait,
-        ),
-        (Lie::IgnoresResumes, Wait::AtItsEnd, Property::EveryAddRuns),
-        (
-            Lie::ForgetsEarlyResumes,
-            Wait::AtItsEnd,
-            Property::EveryAddRuns,
-        ),
-        (Lie::ForgetsTimeouts, Wait::AtItsEnd, Property::EveryAddRuns),
-        (Lie::KeepsLeftovers, Wait::AtItsEnd, Property::HandedBack),
-    ];
-    for (lie, wait, rule) in lies {
-        let failure = failure(&check(wait).queue(move || Liar::new(lie)).seeds(1_000));
-        assert_eq!(failure.breach.property, rule, "{lie:?}: {failure}");
-        assert!(failure.timeline.lines().count() <= 20, "{lie:?}: {failure}");
-    }
 }
 
 #[test]

@@ -61,8 +61,10 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn happen(&mut self, event: &W::Event) -> Result<(), Breach> {
-        self.happens(event)?;
-        self.look_after()
+        self.attempt(|simulation| {
+            simulation.happens(event);
+            simulation.look_after()
+        })
     }
 
     /// Lets a fault happen at the next point where it can: a call, or a pause.
@@ -126,8 +128,7 @@ impl<W: World> Simulation<W> {
     /// happens.
     pub fn run_until_idle(&mut self) -> Result<(), Breach> {
         loop {
-            let now = self.shared.now();
-            if self.shared.ledger.borrow().is_quiet(now) {
+            if self.shared.is_idle() {
                 return Ok(());
             }
             if !self.step()? {
@@ -141,16 +142,20 @@ impl<W: World> Simulation<W> {
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a property, among them that the drain ends and that nothing is lost.
+    /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
+    /// happens.
     pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
         self.stop = Some(stop);
-        self.stops()?;
+        self.attempt(|simulation| {
+            simulation.stops();
+            Ok(())
+        })?;
         while !self.is_over() {
             if !self.step()? {
                 self.rest()?;
             }
         }
-        self.handed_back()
+        Ok(self.handed_back())
     }
 
     /// Starts a successor of a queue that was shut down: a new queue, with these keys, those that

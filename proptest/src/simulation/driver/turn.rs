@@ -5,15 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use requeue_core::binding::{Next, Ticket};
+use requeue_core::binding::{Next, Ticket, Work};
 use requeue_core::{Action, Failure, Finished, Instant, RunContext};
 
 use super::{Breach, Property, Simulation, World};
-use crate::caught::{describe, guarded};
+use crate::caught::describe;
 use crate::simulation::context::{Context, Keys};
-use crate::simulation::driven::Taken;
 use crate::simulation::shared::Task;
-use crate::simulation::timeline::{What, Who};
+use crate::simulation::timeline::Who;
 use crate::simulation::worker::{Attempt, Outcome, State, Worker};
 
 impl<W: World> Simulation<W> {
@@ -31,13 +30,14 @@ impl<W: World> Simulation<W> {
         let worker = &mut self.workers[number];
         if drain_end.is_some_and(|end| self.shared.now() >= end) {
             self.shared.leave(&mut worker.getter);
-            self.shared.write(Who::Worker(number), None, What::TooLate);
+            let what = "too late to begin with a key: the worker goes";
+            self.shared.write(Who::Worker(number), None, what);
             worker.state = State::Gone;
             return Ok(());
         }
         match self.shared.get(&mut worker.getter) {
             Next::Work(work) => {
-                self.begin(number, work)?;
+                self.begin(number, work);
                 self.go_on(number)
             }
             Next::Wait { until } => {
@@ -60,31 +60,23 @@ impl<W: World> Simulation<W> {
         Some(since + limit?)
     }
 
-    fn begin(&mut self, number: usize, work: Taken<W::Key>) -> Result<(), Breach> {
-        let Taken {
+    fn begin(&mut self, number: usize, work: Work<W::Key>) {
+        let Work {
             key,
             ticket,
             failures,
             waited,
             timed_out,
+            ..
         } = work;
-        let who = Who::Worker(number);
-        let began = self.shared.now();
-        let waits = self.shared.ledger.borrow().is_suspended(&key, began);
-        let begun = self.shared.ledger.borrow_mut().begins(&key, began);
-        let Some(run) = begun else {
-            self.shared
-                .write(who, Some(&key), What::Note(String::from("gets the key")));
-            let reason = format!("worker {number} got {key:?}, which is active");
-            return Err(self.breach(Property::OneRunPerKey, &reason));
-        };
+        let (who, began) = (Who::Worker(number), self.shared.now());
+        let run = self.shared.begin(&key);
         let attempt = failures.saturating_add(1);
-        self.shared
-            .write(who, Some(&key), What::Begins { run, attempt });
-        if waits {
-            let reason = format!("worker {number} got {key:?}, which is suspended");
-            return Err(self.breach(Property::SuspendedKeysWait, &reason));
-        }
+        let what = match attempt {
+            1 => format!("run {run} begins"),
+            _ => format!("run {run} begins, attempt {attempt}"),
+        };
+        self.shared.write(who, Some(&key), what);
         let mut context = RunContext::new(attempt);
         context.waited = waited;
         context.timed_out = timed_out;
@@ -122,7 +114,6 @@ impl<W: World> Simulation<W> {
         // Rung by a run that is over, it means nothing.
         let _ = self.workers[number].bell.has_rung();
         self.workers[number].state = State::Busy(run);
-        Ok(())
     }
 
     fn go_on(&mut self, number: usize) -> Result<(), Breach> {
@@ -132,75 +123,67 @@ impl<W: World> Simulation<W> {
         };
         let poll = Worker::poll(run, bell);
         if self.shared.aborts.take() {
-            return self.abort(number);
+            self.abort(number);
+            return Ok(());
         }
         match poll {
             Poll::Ready(answer) => self.end(number, answer),
             Poll::Pending if run.is_overdue(self.shared.now()) => {
                 let limit = self.settings.workers.run_limit().unwrap_or_default();
-                self.end(number, Err(Failure::TimedOut(limit)))
+                self.end(number, Err(Failure::TimedOut(limit)));
             }
-            Poll::Pending if run.polls < POLLS_MAX => Ok(()),
+            Poll::Pending if run.polls < POLLS_MAX => {}
             Poll::Pending => {
                 let reason = format!(
                     "run {} of {:?} on worker {number} was polled {POLLS_MAX} times, since {}",
                     run.number, run.key, run.began
                 );
-                Err(self.breach(Property::RunEnds, &reason))
+                return Err(self.breach(Property::RunEnds, &reason));
             }
         }
+        Ok(())
     }
 
-    fn end(&mut self, number: usize, answer: Outcome<W>) -> Result<(), Breach> {
+    fn end(&mut self, number: usize, answer: Outcome<W>) {
         let Some(run) = self.leave_run(number) else {
-            return Ok(());
+            return;
         };
         let who = Who::Worker(number);
         let what = match &answer {
-            Ok(action) => What::Ends(format!("{action:?}")),
-            Err(Failure::Error(error)) => What::Ends(format!("Err({error:?})")),
-            Err(Failure::Panic(payload)) => What::Panics(describe(&**payload)),
-            Err(other) => What::Ends(format!("{other:?}")),
+            Ok(action) => format!("run ends: {action:?}"),
+            Err(Failure::Error(error)) => format!("run ends: Err({error:?})"),
+            Err(Failure::Panic(payload)) => format!("run PANICS: {}", describe(&**payload)),
+            Err(other) => format!("run ends: {other:?}"),
         };
         self.shared.write(who, Some(&run.key), what);
         let workers = Rc::clone(&self.settings.workers);
-        let Attempt {
-            key,
-            ticket,
-            begun,
-            future,
-            ..
-        } = run;
-        self.drop_future(future)?;
-        let action = workers.end(&key, begun, answer, &*self.shared);
+        drop(run.future);
+        let action = workers.end(&run.key, run.begun, answer, &*self.shared);
         if action == Action::GiveUp {
-            let note = What::Note(String::from("the key is given up"));
-            self.shared.write(who, Some(&key), note);
-            guarded(|| self.world.borrow_mut().gave_up(&key))
-                .map_err(|reason| self.breach(Property::WorldPanics, &reason))?;
+            self.shared
+                .write(who, Some(&run.key), "the key is given up");
+            self.world.borrow_mut().gave_up(&run.key);
         }
-        let finished = self.finish(&key, ticket, action)?;
-        if finished != Finished::Idle {
-            let what = What::Finished(outcome_of(finished));
-            self.shared.write(who, Some(&key), what);
-        }
-        self.plan_turn(number);
-        Ok(())
+        self.finish(number, &run.key, run.ticket, action);
     }
 
     /// The run's future is dropped, and its guard with it: the key is retried.
-    pub(super) fn abort(&mut self, number: usize) -> Result<(), Breach> {
-        let Some(run) = self.leave_run(number) else {
-            return Ok(());
-        };
-        let who = Who::Worker(number);
-        self.shared.write(who, Some(&run.key), What::Aborted);
-        self.drop_future(run.future)?;
-        let finished = self.finish(&run.key, run.ticket, Action::Retry)?;
-        let what = What::Finished(outcome_of(finished));
-        self.shared.write(who, Some(&run.key), what);
+    pub(super) fn abort(&mut self, number: usize) {
+        if let Some(run) = self.leave_run(number) {
+            let what = "run is ABORTED, its future dropped";
+            self.shared.write(Who::Worker(number), Some(&run.key), what);
+            drop(run.future);
+            self.finish(number, &run.key, run.ticket, Action::Retry);
+        }
+    }
+
+    fn finish(&mut self, number: usize, key: &W::Key, ticket: Ticket, action: Action) {
+        let finished = self.shared.finish(ticket, action);
+        if finished != Finished::Idle {
+            let what = format!("the key is {}", outcome_of(finished));
+            self.shared.write(Who::Worker(number), Some(key), what);
+        }
         self.plan_turn(number);
-        Ok(())
     }
 
     fn leave_run(&mut self, number: usize) -> Option<Attempt<W>> {
@@ -217,24 +200,10 @@ impl<W: World> Simulation<W> {
             }
         }
     }
-
-    fn drop_future<F>(&self, future: F) -> Result<(), Breach> {
-        guarded(|| drop(future)).map_err(|reason| self.breach(Property::WorldPanics, &reason))
-    }
-
-    fn finish(&mut self, key: &W::Key, ticket: Ticket, action: Action) -> Result<Finished, Breach> {
-        let finished = self.shared.finish(ticket, key, action);
-        if finished == Finished::Stale {
-            let what = format!("{key:?}: its run had ended before");
-            return Err(self.breach(Property::QueueIsValid, &what));
-        }
-        Ok(finished)
-    }
 }
 
 fn outcome_of(finished: Finished) -> String {
     match finished {
-        Finished::Idle => String::from("at rest"),
         Finished::Ready => String::from("ready again"),
         Finished::Delayed(delay) => format!("to run again after {delay:?}"),
         Finished::Suspended(delay) => format!("suspended for {delay:?} at most"),
