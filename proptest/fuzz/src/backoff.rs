@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::Instant;
 use requeue_core::backoff::{Backoff, BackoffUntil, no_jitter};
 
 use crate::draw;
@@ -18,7 +17,6 @@ pub fn backoff(bytes: &[u8]) {
     // Bytes that run out have tried enough.
     let _ = draw_backoff(&mut bytes).and_then(|backoff| {
         steps(backoff, &mut bytes)?;
-        retries(backoff, &mut bytes)?;
         managers(backoff, &mut bytes)
     });
 }
@@ -37,14 +35,12 @@ fn draw_backoff(bytes: &mut Unstructured) -> Result<Backoff> {
 }
 
 fn steps(mut backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
-    let first = backoff;
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
         let before = backoff;
         let drawn: u64 = bytes.arbitrary()?;
         let pause = backoff.step(&mut || drawn);
         assert_jittered(&before, pause);
         assert_next(&before, &backoff);
-        assert!(!exceeds_cap(&first) || backoff.duration <= first.duration.max(first.cap));
         let mut plain = before;
         assert_eq!(plain.step(&mut no_jitter), before.duration);
         assert_eq!(
@@ -53,11 +49,6 @@ fn steps(mut backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Whether the duration of a backoff is limited from the start on.
-fn exceeds_cap(backoff: &Backoff) -> bool {
-    !backoff.cap.is_zero()
 }
 
 /// A pause is at least the duration, and longer by jitter alone.
@@ -105,35 +96,10 @@ fn assert_next(before: &Backoff, after: &Backoff) {
     }
 }
 
-/// A loop that never succeeds makes as many calls as the backoff has steps, or fewer if it is
-/// capped.
-fn retries(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
-    let mut left = backoff;
-    let mut calls = 0;
-    for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
-        if left.steps == 0 {
-            assert!(
-                calls == backoff.steps || (calls < backoff.steps && !backoff.cap.is_zero()),
-                "{backoff:?}: gave up after {calls} calls"
-            );
-            assert_eq!(left.retry_delay(&mut no_jitter), None, "{backoff:?}");
-            break;
-        }
-        calls += 1;
-        assert!(calls <= backoff.steps, "{backoff:?}: {calls} calls");
-        let drawn: u64 = bytes.arbitrary()?;
-        match left.retry_delay(&mut || drawn) {
-            Some(pause) => assert!(calls > 1 || pause >= backoff.duration, "{backoff:?}"),
-            None => assert_eq!(left.steps, 0, "{backoff:?}"),
-        }
-    }
-    Ok(())
-}
-
-/// Those that start over, on a clock that may do anything.
+/// Those that start over, on a clock that may do anything: no pause is longer than the first or the
+/// cap, and none ends before it has begun.
 fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
-    let interval = draw::duration(bytes)?;
-    let start = draw::instant(bytes)?;
+    let (interval, start) = (draw::duration(bytes)?, draw::instant(bytes)?);
     let plain = Backoff {
         jitter: 0.0,
         ..backoff
@@ -154,19 +120,7 @@ fn managers(backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
         non_sliding.start(now);
         assert!(non_sliding.finish(end) >= now, "{plain:?}");
     }
-    starts_over(plain, interval, start);
     Ok(())
-}
-
-/// Pauses that were not asked for in longer than the interval start over.
-fn starts_over(backoff: Backoff, interval: Duration, start: Instant) {
-    let mut next = backoff.delay_with_idle_reset(interval, start, no_jitter);
-    let _ = next(start);
-    let later = start + interval + Duration::from_nanos(1);
-    if later.saturating_since(start) > interval {
-        let pause = next(later);
-        assert_eq!(pause, backoff.duration, "{backoff:?}");
-    }
 }
 
 /// What a duration counts as where only nanoseconds fit.

@@ -7,15 +7,18 @@
 use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
-use requeue_core::binding::{Drained, Getter, Next, Ticket, Work};
-use requeue_core::priority::{Levels, Plain, WithPolicy};
+use requeue_core::binding::{Drained, Next};
+use requeue_core::priority::{Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{Action, Finished, Instant, Leftover, Merge, Queue};
-use requeue_proptest::Figures;
-use requeue_proptest::limiter::AnyLimiter;
-use requeue_proptest::subject::{Home, Key, Kind};
+use requeue_core::{Action, AddOptions, Finished, Instant, KeyState, Merge};
+use requeue_proptest::combinations::Uses;
+use requeue_proptest::histories::{Operation, Run, Sleeper, operations_of};
+use requeue_proptest::subject::{
+    Answer, Direct, Handed, Home, Key, Kind, Operate, Subject, Ticket,
+};
 
-use crate::{draw, script};
+use crate::draw;
+use crate::queue::combination;
 
 /// Does what the bytes say to one of core's queues, at the times that they say.
 ///
@@ -26,48 +29,67 @@ pub fn clock(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     // Bytes that run out have tried enough.
     let _ = match bytes.int_in_range(0..=5_u8) {
-        Ok(0) => run::<WithPolicy, Fixed<1>>(&mut bytes),
-        Ok(1) => run::<WithPolicy, Fixed<3>>(&mut bytes),
-        Ok(2) => run::<WithPolicy, Fixed<6>>(&mut bytes),
-        Ok(3) => run::<WithPolicy<Levels<3>>, Fixed<3>>(&mut bytes),
+        Ok(0) => run::<WithSuspension, Fixed<1>>(&mut bytes),
+        Ok(1) => run::<WithSuspension, Fixed<3>>(&mut bytes),
+        Ok(2) => run::<WithSuspension, Fixed<6>>(&mut bytes),
+        Ok(3) => run::<WithSuspension<Levels<3>>, Fixed<3>>(&mut bytes),
         Ok(4) => run::<Levels<3>, Growable>(&mut bytes),
         _ => run::<Plain, Growable>(&mut bytes),
     };
 }
 
 const KEYS: Key = 6;
-/// A sequence that fails need not be long, and one that is takes long.
-const OPERATIONS_MAX: usize = 200;
+
+/// What may be done on such a clock: it is known of each when a key has to run.
+const USES: Uses = Uses {
+    debounce: false,
+    suspend: true,
+    poll: true,
+    slack: false,
+    merge: true,
+    displace: false,
+    restore: true,
+    pause: false,
+    cancel: false,
+    change: false,
+    backlog: false,
+};
 
 fn run<P: Kind, S: Home>(bytes: &mut Unstructured) -> Result<()> {
-    let setup = script::setup(bytes)?;
+    let setup = combination(bytes)?.configuration;
+    let now = draw::instant(bytes)?;
+    let times = bytes.len() / 4;
+    let mut times = Unstructured::new(bytes.bytes(times)?);
     let mut world = World::<P, S> {
         holds: S::governs::<P>() && setup.policy.holds(),
-        queue: S::build(&setup, Figures::default()),
-        now: draw::instant(bytes)?,
+        queue: Direct::new(&setup),
+        now,
         latest: Instant::EPOCH,
         owed: BTreeMap::new(),
         tickets: Vec::new(),
         sleepers: Vec::new(),
+        last_sleeper: 0,
     };
-    for _ in 0..OPERATIONS_MAX {
-        world.tell_time(bytes)?;
-        world.step(bytes)?;
+    for operation in operations_of(bytes.bytes(bytes.len())?, KEYS, USES) {
+        // Without a byte the clock stands still.
+        let _ = world.tell_time(&mut times);
+        world.step(operation);
         world.assert_nothing_lost();
     }
     Ok(())
 }
 
 struct World<P: Kind, S: Home> {
-    queue: Queue<Key, P, AnyLimiter, S, Figures>,
+    queue: Direct<P, S>,
     holds: bool,
     now: Instant,
     /// The latest time that the queue has seen.
     latest: Instant,
     /// Why a key is owed a run.
     owed: BTreeMap<Key, Owed>,
-    tickets: Vec<(Key, Ticket)>,
-    sleepers: Vec<Getter>,
+    tickets: Vec<Ticket>,
+    sleepers: Vec<u32>,
+    last_sleeper: u32,
 }
 
 /// What has been asked for since a key was last handed out.
@@ -87,64 +109,107 @@ impl<P: Kind, S: Home> World<P, S> {
             2..=4 => Instant::from_nanos(now.saturating_add(bytes.int_in_range(0..=9)?)),
             _ => self.now,
         };
+        Ok(())
+    }
+
+    fn step(&mut self, operation: Operation) {
         self.latest = self.latest.max(self.now);
-        Ok(())
-    }
-
-    fn step(&mut self, bytes: &mut Unstructured) -> Result<()> {
-        match bytes.int_in_range(0..=15_u8)? {
-            0..=5 => self.add(bytes),
-            6..=9 => self.get(bytes),
-            10..=13 => self.finish(bytes),
-            _ => self.rest(bytes),
-        }
-    }
-
-    fn add(&mut self, bytes: &mut Unstructured) -> Result<()> {
-        let key = script::key(bytes, KEYS)?;
-        let (queue, now) = (&mut self.queue, self.now);
-        let mut moves = false;
-        let added = match bytes.int_in_range(0..=5_u8)? {
-            0 => queue.at(now).add(key).map(|_| None),
-            1 => {
-                let delay = draw::duration(bytes)?;
-                let added = queue.at(now).add_after(key, delay);
-                added.map(|_| Some(now + delay))
-            }
-            2 => {
-                let due = draw::instant(bytes)?;
-                queue.at(now).add_at(key, due).map(|_| Some(due))
-            }
-            3 => {
-                let options = script::options(bytes)?;
-                moves = !matches!(options.merge, Merge::Earliest | Merge::Once);
-                let added = queue.at(now).add_with(key, options);
-                added.map(|scheduled| options.needs_time().then_some(now + scheduled.delay))
-            }
-            4 => {
-                let leftover = script::left(bytes, KEYS)?;
-                let Leftover {
-                    key: other, left, ..
-                } = leftover;
-                let restored = queue.at(now).restore(leftover);
-                let due = (!left.is_zero()).then_some(now + left);
-                match restored {
-                    Ok(_) => self.owe(other, due),
-                    Err(rejected) => assert_eq!(rejected.into_key(), leftover),
-                }
-                return Ok(());
-            }
-            _ => {
-                let added = queue.at(now).add_rate_limited(key);
-                added.map(|scheduled| Some(now + scheduled.delay))
-            }
+        self.queue.set_now(self.now);
+        let Some(operation) = self.resolved(operation) else {
+            return;
         };
-        match added {
-            Ok(_) if moves => self.meet_deadline(key),
-            Ok(due) => self.owe(key, due),
-            Err(rejected) => assert_eq!(rejected.into_key(), key),
+        match (&operation, self.queue.apply(&operation)) {
+            (_, Answer::Added(Err(rejected)) | Answer::Scheduled(Err(rejected))) => {
+                let key = rejected.into_key();
+                assert!((1..=KEYS).contains(&key), "{key} was not added");
+            }
+            (Operation::Restore(left), Answer::Restored(Err(rejected))) => {
+                assert_eq!(rejected.into_key(), *left);
+            }
+            (Operation::Restore(left), Answer::Restored(Ok(_))) => {
+                let due = (!left.left.is_zero()).then_some(self.now + left.left);
+                self.owe(left.key, due);
+            }
+            (Operation::Add(key), Answer::Added(Ok(_))) => self.owe(*key, None),
+            (Operation::AddAfter(key, delay), Answer::Added(Ok(_))) => {
+                self.owe(*key, Some(self.now + *delay));
+            }
+            (Operation::AddAt(key, due), Answer::Added(Ok(_))) => self.owe(*key, Some(*due)),
+            (Operation::AddWith(key, options), Answer::Scheduled(Ok(added))) => {
+                let AddOptions { merge, .. } = options;
+                match merge {
+                    Merge::Earliest | Merge::Once => {
+                        let is_timed = options.needs_time();
+                        self.owe(*key, is_timed.then_some(self.now + added.delay));
+                    }
+                    _ => self.meet_deadline(*key),
+                }
+            }
+            (Operation::AddRateLimited(key), Answer::Scheduled(Ok(added))) => {
+                self.owe(*key, Some(self.now + added.delay));
+            }
+            (_, Answer::Work(handed)) => handed.into_iter().for_each(|it| self.handed_out(it)),
+            (Operation::Get(sleeper), Answer::Next(next)) => self.came_back(next, *sleeper),
+            (Operation::Next(Run::Of(run), action, sleeper), Answer::Turn(finished, next)) => {
+                self.completed(run.key, *action, finished);
+                self.came_back(next, *sleeper);
+            }
+            (Operation::Complete(Run::Of(run), action), Answer::Finished(finished)) => {
+                self.completed(run.key, *action, finished);
+            }
+            (Operation::Done(Run::Of(run)), Answer::Finished(finished)) => {
+                self.completed(run.key, Action::Release, finished);
+            }
+            (_, Answer::Drain(drain)) => {
+                let is_drained = self.queue.drained(&drain) == Drained::Complete;
+                assert!(!is_drained || self.tickets.is_empty());
+            }
+            (_, Answer::Left(left)) => left.into_iter().for_each(|left| self.gave_back(left.key)),
+            _ => {}
         }
-        Ok(())
+    }
+
+    /// The operation on the runs and the calls that it picks; none if there is none to pick, or if
+    /// it is about many keys.
+    fn resolved(&mut self, operation: Operation) -> Option<Operation> {
+        Some(match operation {
+            Operation::Get(_) => Operation::Get(self.new_sleeper()),
+            Operation::LookAgain(pick) => Operation::Get(self.pick_sleeper(pick)?),
+            Operation::Leave(Sleeper::Pick(pick)) => Operation::Leave(self.pick_sleeper(pick)?),
+            Operation::Done(Run::Pick(pick)) => Operation::Done(self.pick_run(pick)?),
+            Operation::Complete(Run::Pick(pick), action) => {
+                Operation::Complete(self.pick_run(pick)?, action)
+            }
+            Operation::Next(Run::Pick(pick), action, _) => {
+                Operation::Next(self.pick_run(pick)?, action, self.new_sleeper())
+            }
+            Operation::AddMany(_)
+            | Operation::GetMany(..)
+            | Operation::CompleteMany(..)
+            | Operation::DoneKey(_)
+            | Operation::Suspend(..)
+            | Operation::Resume(_) => return None,
+            other => other,
+        })
+    }
+
+    fn new_sleeper(&mut self) -> Sleeper {
+        self.last_sleeper += 1;
+        Sleeper::Of(self.last_sleeper)
+    }
+
+    fn pick_sleeper(&mut self, pick: u8) -> Option<Sleeper> {
+        let index = usize::from(pick).checked_rem(self.sleepers.len())?;
+        Some(Sleeper::Of(self.sleepers.swap_remove(index)))
+    }
+
+    fn pick_run(&mut self, pick: u8) -> Option<Run> {
+        let index = usize::from(pick).checked_rem(self.tickets.len())?;
+        Some(self.tickets.swap_remove(index).into())
+    }
+
+    fn state(&mut self, key: Key) -> Option<KeyState> {
+        self.queue.state(key)
     }
 
     /// A key is to run by then; at once if no time is named.
@@ -161,19 +226,18 @@ impl<P: Kind, S: Home> World<P, S> {
     /// A clock that has gone back is before the end of holds that were over. If the key is ready,
     /// an add waits for that end beside it, and the key runs once more.
     fn owe_hold(&mut self, key: Key) {
-        if self.holds && self.now < self.latest {
-            let state = self.queue.at(self.now).state(&key);
-            if let Some(due) = state.and_then(|state| state.due) {
-                self.owe_later(key, due);
-            }
+        if self.holds
+            && self.now < self.latest
+            && let Some(due) = self.state(key).and_then(|state| state.due)
+        {
+            self.owe_later(key, due);
         }
     }
 
     /// An add has moved a deadline, or has left it: on such a clock only the queue knows which. The
     /// key is not lost.
     fn meet_deadline(&mut self, key: Key) {
-        let owed = self.owed.entry(key).or_default();
-        owed.due = None;
+        self.owed.entry(key).or_default().due = None;
         self.owe_what_waits(key);
         let owed = self.owed.entry(key).or_default();
         assert!(owed.at_once || owed.due.is_some(), "{key} is lost");
@@ -185,86 +249,31 @@ impl<P: Kind, S: Home> World<P, S> {
         owed.due = Some(owed.due.map_or(due, |other| other.min(due)));
     }
 
-    fn get(&mut self, bytes: &mut Unstructured) -> Result<()> {
-        let (mut getter, now) = (Getter::new(), self.now);
-        let pick = usize::from(bytes.arbitrary::<u8>()?).checked_rem(self.sleepers.len());
-        match bytes.int_in_range(0..=5_u8)? {
-            0..=1 => {
-                let work = self.queue.at(now).try_get();
-                work.into_iter().for_each(|work| self.handed_out(work));
-                return Ok(());
-            }
-            2..=3 => {}
-            _ => match pick {
-                Some(pick) => getter = self.sleepers.swap_remove(pick),
-                None => return Ok(()),
-            },
-        }
-        if bytes.int_in_range(0..=5_u8)? == 0 {
-            self.queue.at(now).leave(&mut getter);
-            return Ok(());
-        }
-        let next = self.queue.at(now).poll_get(&mut getter);
-        self.came_back(next, getter);
-        Ok(())
-    }
-
-    fn came_back(&mut self, next: Next<Work<Key>>, getter: Getter) {
-        match next {
-            Next::Work(work) => self.handed_out(work),
-            Next::Wait { .. } => self.sleepers.push(getter),
-            Next::Closed => assert!(self.queue.is_shutting_down()),
+    fn came_back(&mut self, next: Next<Handed>, sleeper: Sleeper) {
+        match (next, sleeper) {
+            (Next::Work(work), _) => self.handed_out(work),
+            (Next::Wait { .. }, Sleeper::Of(number)) => self.sleepers.push(number),
+            (Next::Wait { .. }, _) => {}
+            (Next::Closed, _) => assert!(self.queue.is_shutting_down()),
         }
     }
 
     /// No other worker has the key, and it was asked for, and not for later.
-    fn handed_out(&mut self, work: Work<Key>) {
-        let key = work.key;
-        let held = self.tickets.iter().any(|(other, _)| *other == key);
+    fn handed_out(&mut self, Handed { key, ticket, .. }: Handed) {
+        let held = self.tickets.iter().any(|other| other.key == key);
         assert!(!held, "{key} was handed out twice at once");
         let owed = self.owed.remove(&key).unwrap_or_default();
-        let was_due = owed
-            .due
-            .is_some_and(|due| due <= self.latest && !due.is_never());
+        let latest = self.latest;
+        let was_due = owed.due.is_some_and(|due| due <= latest && !due.is_never());
         assert!(
             owed.at_once || was_due,
-            "{key} was handed out: {owed:?}, {}",
-            self.latest
+            "{key} was handed out: {owed:?}, {latest}"
         );
-        self.tickets.push((key, work.ticket));
+        self.tickets.push(ticket);
         // A later time than the one for which the key was handed out may stand all the same.
         if owed.due.is_some() {
             self.owe_what_waits(key);
         }
-    }
-
-    fn finish(&mut self, bytes: &mut Unstructured) -> Result<()> {
-        let pick = usize::from(bytes.arbitrary::<u8>()?).checked_rem(self.tickets.len());
-        let (Some(pick), now) = (pick, self.now) else {
-            return Ok(());
-        };
-        let (key, ticket) = self.tickets.swap_remove(pick);
-        let how = script::action(bytes)?;
-        match bytes.int_in_range(0..=3_u8)? {
-            0 => {
-                assert_ne!(self.queue.at(now).release_key(&key), Finished::Stale);
-                let finished = self.queue.at(now).release(ticket);
-                assert_eq!(finished, Finished::Stale, "{key} is done");
-            }
-            1 => {
-                let mut getter = Getter::new();
-                let mut session = self.queue.at(now);
-                let finished = session.finish(ticket, how);
-                let next = session.poll_get(&mut getter);
-                self.completed(key, how, finished);
-                self.came_back(next, getter);
-            }
-            _ => {
-                let finished = self.queue.at(now).finish(ticket, how);
-                self.completed(key, how, finished);
-            }
-        }
-        Ok(())
     }
 
     fn completed(&mut self, key: Key, how: Action, finished: Finished) {
@@ -283,35 +292,6 @@ impl<P: Kind, S: Home> World<P, S> {
         }
     }
 
-    fn rest(&mut self, bytes: &mut Unstructured) -> Result<()> {
-        let now = self.now;
-        match bytes.int_in_range(0..=7_u8)? {
-            0 => self.queue.at(now).shut_down(),
-            1 => {
-                let drain = self.queue.at(now).begin_drain();
-                let drained = self.queue.drain_status(&drain) == Drained::Complete;
-                assert!(!drained || self.tickets.is_empty());
-            }
-            2 => {
-                let left = self.queue.at(now).take_delayed();
-                left.into_iter().for_each(|left| self.gave_back(left.key));
-            }
-            3 => {
-                let left = self.queue.at(now).take_ready();
-                left.into_iter().for_each(|left| self.gave_back(left.key));
-            }
-            4 => self.queue.at(now).report_running(),
-            5 => {
-                let key = script::key(bytes, KEYS)?;
-                self.queue.at(now).forget(&key);
-            }
-            _ => {
-                let _ = self.queue.at(now).len();
-            }
-        }
-        Ok(())
-    }
-
     /// A leftover was asked for, and is not any more unless the queue knows of more.
     fn gave_back(&mut self, key: Key) {
         assert!(self.queue.is_shutting_down());
@@ -321,7 +301,7 @@ impl<P: Kind, S: Home> World<P, S> {
 
     /// Takes the queue's word for what it still has to do.
     fn owe_what_waits(&mut self, key: Key) {
-        if let Some(state) = self.queue.at(self.now).state(&key) {
+        if let Some(state) = self.state(key) {
             if state.ready || state.dirty {
                 self.owe(key, None);
             }
@@ -336,13 +316,14 @@ impl<P: Kind, S: Home> World<P, S> {
     /// the end of that.
     fn assert_nothing_lost(&mut self) {
         let (queue, now) = (&mut self.queue, self.now);
-        let _ = queue.at(now).close();
+        let _ = queue.wakes();
         queue.assert_valid();
-        assert_eq!(queue.stats().active, self.tickets.len());
-        assert_eq!(queue.asleep(), self.sleepers.len());
+        let stats = queue.stats();
+        assert_eq!(stats.active, self.tickets.len());
+        assert_eq!(queue.asleep(), Some(self.sleepers.len()));
         let closed = queue.is_shutting_down();
         for (&key, owed) in &mut self.owed {
-            let Some(state) = queue.at(now).state(&key) else {
+            let Some(state) = queue.state(key) else {
                 unreachable!("{key} is lost: {owed:?}");
             };
             if state.ready || state.dirty {
@@ -363,8 +344,8 @@ impl<P: Kind, S: Home> World<P, S> {
             assert!(may_wait, "{key} is late: {owed:?}, {state:?}");
             if !is_suspended {
                 // A delay that is ended early lasts until the hold is over: this one does already.
-                let _ = queue.at(now).expedite(&key);
-                let held = queue.at(now).state(&key) == Some(state);
+                let _ = queue.expedite(key);
+                let held = queue.state(key) == Some(state);
                 assert!(held, "{key} is not held: {owed:?}, {state:?}");
             }
             *owed = Owed {

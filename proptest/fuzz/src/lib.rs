@@ -22,7 +22,6 @@ mod draw;
 mod limiters;
 mod queue;
 mod replay;
-mod script;
 
 pub use backoff::backoff;
 pub use clock::clock;

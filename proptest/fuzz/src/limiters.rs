@@ -7,9 +7,9 @@ use requeue_core::limiter::{
     Exponential, FastSlow, KeyedLimiter, RateLimiter, TokenBucket, WithMaxWait,
 };
 use requeue_core::storage::{Fixed, Storage};
-use requeue_proptest::limiter::{AnyLimiter, AnyRecord, LimiterSpec};
+use requeue_proptest::limiter::{AnyLimiter, AnyRecord, FloatBits, LimiterSpec};
 
-use crate::{draw, script};
+use crate::draw;
 
 /// Asks limiters with any parameters at any times, and holds every delay against what is promised.
 ///
@@ -26,6 +26,39 @@ pub fn limiters(bytes: &[u8]) {
         Ok(3) => composed(&mut bytes),
         _ => keyed(&mut bytes),
     };
+}
+
+/// A limiter of any kind, which has others within down to a depth.
+fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec> {
+    let kinds = if depth == 0 { 4 } else { 6 };
+    Ok(match bytes.int_in_range(0..=kinds)? {
+        0 => LimiterSpec::Exponential {
+            base_ns: draw::nanos(bytes)?,
+            max_ns: draw::nanos(bytes)?,
+        },
+        1 => LimiterSpec::FastSlow {
+            fast_ns: draw::nanos(bytes)?,
+            slow_ns: draw::nanos(bytes)?,
+            max_fast_attempts: draw::count(bytes)?.into(),
+        },
+        2 => LimiterSpec::TokenBucket {
+            rate_bits: FloatBits(draw::float(bytes)?),
+            burst: draw::count(bytes)?,
+        },
+        3 => LimiterSpec::DefaultController,
+        4 => LimiterSpec::DefaultItemBased,
+        5 => LimiterSpec::WithMaxWait {
+            inner: Box::new(limiter(bytes, depth - 1)?),
+            max_ns: draw::nanos(bytes)?,
+        },
+        _ => {
+            let count = bytes.int_in_range(0..=3)?;
+            let limiters = (0..count).map(|_| limiter(bytes, depth - 1));
+            LimiterSpec::MaxOf {
+                limiters: limiters.collect::<Result<_>>()?,
+            }
+        }
+    })
 }
 
 /// How many delays are asked for at most: enough for the delay of the smallest base to reach its
@@ -144,7 +177,7 @@ fn bucket(bytes: &mut Unstructured) -> Result<()> {
 /// The longest delay of all, and at most the longest allowed: as if each part were asked alone.
 fn composed(bytes: &mut Unstructured) -> Result<()> {
     let count = bytes.int_in_range(0..=3)?;
-    let parts = (0..count).map(|_| script::limiter(bytes, 1));
+    let parts = (0..count).map(|_| limiter(bytes, 1));
     let parts = parts.collect::<Result<Vec<_>>>()?;
     let max = draw::duration(bytes)?;
     let mut alone = parts
@@ -175,7 +208,7 @@ fn composed(bytes: &mut Unstructured) -> Result<()> {
 
 /// A memory for each key, beside a list of them.
 fn keyed(bytes: &mut Unstructured) -> Result<()> {
-    let spec = script::limiter(bytes, 1)?;
+    let spec = limiter(bytes, 1)?;
     let limiter = spec.build();
     match bytes.int_in_range(0..=3_u8)? {
         0 => remembers(

@@ -165,6 +165,11 @@ impl Note for () {
 }
 
 impl<P: Kind, S: Storage, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
+    /// Sets the clock, which the queue's contract lets go forward only.
+    pub fn set_now(&mut self, now: Instant) {
+        self.now = now;
+    }
+
     /// The time, or anything if it does not matter.
     fn any_time(&mut self) -> Instant {
         if self.queue.needs_time() {
