@@ -46,7 +46,6 @@ pub(crate) enum Need {
     Groups,
     Aging,
     Policy,
-    Suspensions,
     Panics,
     Lock,
 }
@@ -75,9 +74,6 @@ impl Rule {
             }
             Some(Need::Policy) if !subject.abilities().governs => {
                 lacks("the queue can have no policy")
-            }
-            Some(Need::Suspensions) if !subject.abilities().suspends => {
-                lacks("the queue cannot suspend keys")
             }
             Some(Need::Groups) if !subject.abilities().groups => lacks("the queue has no groups"),
             Some(Need::Panics) if subject.apply(&Operation::PanicAtWork) != Answer::Is(true) => {

@@ -143,9 +143,8 @@ const NO_LIMIT: (&str, usize) = ("how many keys fit into the queue cannot be cha
 const NO_RECORDS: (&str, usize) = ("the queue has a capacity, and no limit to its records", 1);
 const NO_LEVELS: (&str, usize) = ("the queue has too few priority levels", 8);
 const NO_AGING: (&str, usize) = ("the keys of the queue do not age", 4);
-const NO_GROUPS: (&str, usize) = ("the queue has no groups", 12);
+const NO_GROUPS: (&str, usize) = ("the queue has no groups", 4);
 const NO_POLICY: (&str, usize) = ("the queue can have no policy", 23);
-const NO_SUSPENSIONS: (&str, usize) = ("the queue cannot suspend keys", 8);
 const NO_PANICS: (&str, usize) = ("the binding does not override panic_at_work", 2);
 const NO_LOCK: (&str, usize) = ("the queue has no lock", 1);
 const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
@@ -159,7 +158,7 @@ fn only_these_rules_are_not_tried_on_core() {
     assert_not_tried::<Direct<Leveled, Growable>>(&with(&[NO_CAPACITY]));
     let of_fixed = [NO_RECORDS, NO_LIMIT, NO_LEVELS];
     assert_not_tried::<Direct<WithSuspension, Fixed<64>>>(&with(&of_fixed));
-    let of_plain = [&of_fixed[..], &[NO_POLICY, NO_SUSPENSIONS]].concat();
+    let of_plain = [&of_fixed[..], &[NO_POLICY]].concat();
     assert_not_tried::<Direct<Plain, Fixed<64>>>(&with(&of_plain));
 }
 
