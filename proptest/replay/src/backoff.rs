@@ -7,7 +7,7 @@ use requeue_core::backoff::{Backoff, jitter, no_jitter};
 use requeue_proptest::limiter::FloatBits;
 use serde::Deserialize;
 
-use crate::report::{BadTrace, Progress, Report, Stop, replay_lines};
+use crate::report::{BadTrace, Mismatch, Progress, Report, replay_lines};
 
 /// Go leaves a duration past 2^63 ns to the processor; this saturates. The recording ends there.
 pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
@@ -128,7 +128,7 @@ impl BackoffOp {
     }
 }
 
-fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result<(), Stop> {
+fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result<(), Mismatch> {
     for op in &trace.ops {
         let delay = backoff.step(&mut no_jitter);
         if op.impl_defined_next {
@@ -145,7 +145,7 @@ fn delays(
     trace: &Trace,
     mut next: impl FnMut(Instant) -> Duration,
     progress: &mut Progress,
-) -> Result<(), Stop> {
+) -> Result<(), Mismatch> {
     let mut now = Instant::EPOCH;
     for op in &trace.ops {
         if op.op == "advance" {
@@ -161,7 +161,11 @@ fn delays(
 
 /// The least, the greatest and any other draw, side by side: the pause must stay in its range, and
 /// what is left must not depend on the draw.
-fn jittered_steps(trace: &Trace, mut least: Backoff, progress: &mut Progress) -> Result<(), Stop> {
+fn jittered_steps(
+    trace: &Trace,
+    mut least: Backoff,
+    progress: &mut Progress,
+) -> Result<(), Mismatch> {
     let (mut greatest, mut other, mut draws) = (least, least, any());
     for op in &trace.ops {
         let delays = [
@@ -175,7 +179,7 @@ fn jittered_steps(trace: &Trace, mut least: Backoff, progress: &mut Progress) ->
     Ok(())
 }
 
-fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), Stop> {
+fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), Mismatch> {
     let max_factor = trace.params.jitter_bits.0;
     let mut draws = any();
     for op in &trace.ops {
@@ -197,7 +201,7 @@ fn in_range(op: &BackoffOp, delays: [Duration; 3]) -> bool {
     delays[0] == *range.start() && delays.iter().all(|delay| range.contains(delay))
 }
 
-fn retries(trace: &Trace, progress: &mut Progress) -> Result<(), Stop> {
+fn retries(trace: &Trace, progress: &mut Progress) -> Result<(), Mismatch> {
     for op in &trace.ops {
         let run = retry(trace.params.backoff(), op.succeed_on_call);
         let matches = run.call_times_ns == op.call_times_ns

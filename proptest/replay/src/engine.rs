@@ -12,29 +12,29 @@ use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::binding::Drained;
-use requeue_proptest::subject::{Configuration, Key};
+use requeue_proptest::subject::{Configuration, Key, NewSubject, Operate, Subject};
 use requeue_proptest::{Figures, Model, Rules};
 
 use crate::differences::{
     DRAIN_WAITS, EVERY_DRAINER, LEN_COUNTS_READY, RETRY_WITHOUT_DELAY, SHUT_DOWN_INTERRUPTS,
 };
 use crate::kind::{Kind, Place, What};
-use crate::player::{Outcome, Play, Player, Seen};
+use crate::player::{Outcome, Player, Seen};
 use crate::recording::{End, Op, Recording, Step};
-use crate::report::{Progress, Stop};
+use crate::report::{Mismatch, Progress};
 
 /// Replays one recording on a new subject.
 pub(crate) fn replay(
     kind: Kind,
     recording: &Recording,
-    subject: fn(&Recording) -> Box<dyn Play>,
+    subject: NewSubject,
     progress: &mut Progress,
-) -> Result<(), Stop> {
+) -> Result<(), Mismatch> {
     progress.begin(&recording.id, &recording.limiter);
     progress.guard(|progress| {
-        let mut replay = Replay::new(kind, recording, subject(recording));
+        let mut replay = Replay::new(kind, recording, subject);
         for step in &recording.steps {
-            let (_, _, now) = replay.subject.state();
+            let now = replay.queue.subject.now();
             progress.record(format!("{now}: {}", step.text), true);
             replay.step(step, progress)?;
         }
@@ -52,7 +52,7 @@ pub(crate) fn replay(
 struct Replay<'r> {
     kind: Kind,
     recording: &'r Recording,
-    subject: Box<dyn Play>,
+    queue: Player<dyn Subject>,
     ours: Player<Model>,
     theirs: Player<Model>,
     /// How many retries had no delay, of those that were recorded so far.
@@ -62,13 +62,13 @@ struct Replay<'r> {
 }
 
 impl<'r> Replay<'r> {
-    fn new(kind: Kind, recording: &'r Recording, subject: Box<dyn Play>) -> Self {
+    fn new(kind: Kind, recording: &'r Recording, subject: NewSubject) -> Self {
         let setup = Configuration::new(recording.limiter.clone());
-        let model = |rules| Model::new(rules, &setup, None).with_levels(kind.levels());
+        let model = |rules| Box::new(Model::new(rules, &setup, None).with_levels(kind.levels()));
         Self {
             kind,
             recording,
-            subject,
+            queue: Player::new(subject(&setup), recording),
             ours: Player::new(model(Rules::Requeue), recording),
             theirs: Player::by_name(model(kind.upstream()), recording),
             undelayed: 0,
@@ -76,7 +76,7 @@ impl<'r> Replay<'r> {
         }
     }
 
-    fn step(&mut self, step: &Step, progress: &mut Progress) -> Result<(), Stop> {
+    fn step(&mut self, step: &Step, progress: &mut Progress) -> Result<(), Mismatch> {
         self.undelayed += undelayed(&step.op);
         let recorded = Seen::recorded(step, self.kind == Kind::Priority);
         let theirs = self.theirs.play(step);
@@ -90,11 +90,11 @@ impl<'r> Replay<'r> {
             progress.covers();
         }
         let ours = self.ours.play(step);
-        let subject = self.subject.play(step);
+        let subject = self.queue.play(step);
         if subject != ours {
             return Err(self.unexpected(&ours, &subject, &recorded, progress));
         }
-        self.subject.assert_valid();
+        self.queue.subject.assert_valid();
         for (what, is_same) in [
             (What::Outcome, recorded.outcome == subject.outcome),
             (What::Gauges, recorded.gauges == subject.gauges),
@@ -110,8 +110,12 @@ impl<'r> Replay<'r> {
 
     /// Of the calls of client-go that wait for the drain one is woken, and which one is left open:
     /// the recording is held to how many have returned.
-    fn compare_drains(&mut self, recorded: &[bool], progress: &mut Progress) -> Result<(), Stop> {
-        let (subject, ours) = (self.subject.drained(), self.ours.drained());
+    fn compare_drains(
+        &mut self,
+        recorded: &[bool],
+        progress: &mut Progress,
+    ) -> Result<(), Mismatch> {
+        let (subject, ours) = (self.queue.drained(), self.ours.drained());
         if subject != ours {
             return Err(self.unexpected(&ours, &subject, &recorded, progress));
         }
@@ -134,18 +138,18 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    fn end(&mut self, end: &End, progress: &mut Progress) -> Result<(), Stop> {
+    fn end(&mut self, end: &End, progress: &mut Progress) -> Result<(), Mismatch> {
         if let Some(is_shutting_down) = end.shutting_down {
             let recorded = (end.len, is_shutting_down, Instant::from_nanos(end.t));
-            self.compare(What::State, recorded, |player| player.state(), progress)?;
+            self.compare(What::State, recorded, state, progress)?;
         }
         let figures = end.figures(&self.recording.priorities(), self.undelayed);
         for (name, text) in FIGURES {
-            let look = |player: &mut dyn Play| (name, text(&player.figures()));
+            let look = |it: &mut dyn Subject| (name, text(&it.figures().unwrap_or_default()));
             self.compare(What::Figures, (name, text(&figures)), look, progress)?;
         }
         for (key, recorded) in (1..).zip(&end.failures) {
-            let look = |player: &mut dyn Play| (key, player.failures(key));
+            let look = |it: &mut dyn Subject| (key, it.failures(key));
             self.compare(What::NumRequeues, (key, *recorded), look, progress)?;
         }
         if self.undelayed > 0 && !self.has_parted {
@@ -158,17 +162,20 @@ impl<'r> Replay<'r> {
         &mut self,
         what: What,
         recorded: T,
-        look: impl Fn(&mut dyn Play) -> T,
+        look: impl Fn(&mut dyn Subject) -> T,
         progress: &mut Progress,
-    ) -> Result<(), Stop> {
-        let theirs = look(&mut self.theirs);
+    ) -> Result<(), Mismatch> {
+        let theirs = look(&mut *self.theirs.subject);
         if recorded != theirs {
             return Err(self.not_upstream(&recorded, &theirs, progress));
         }
         if self.has_parted {
             return Ok(());
         }
-        let (ours, subject) = (look(&mut self.ours), look(&mut *self.subject));
+        let (ours, subject) = (
+            look(&mut *self.ours.subject),
+            look(&mut *self.queue.subject),
+        );
         if subject != ours {
             return Err(self.unexpected(&ours, &subject, &recorded, progress));
         }
@@ -186,8 +193,8 @@ impl<'r> Replay<'r> {
         recorded: &dyn Debug,
         subject: &dyn Debug,
         progress: &mut Progress,
-    ) -> Result<(), Stop> {
-        let (ours, theirs) = (&mut self.ours.subject, &self.theirs.subject);
+    ) -> Result<(), Mismatch> {
+        let (ours, theirs) = (&mut *self.ours.subject, &*self.theirs.subject);
         let Some(name) = self.kind.difference(what, place, ours, theirs) else {
             let why = format!("recorded {recorded:?}, got {subject:?}, for no documented reason");
             return Err(self.mismatch(&why, progress));
@@ -202,7 +209,7 @@ impl<'r> Replay<'r> {
         recorded: &dyn Debug,
         theirs: &dyn Debug,
         progress: &Progress,
-    ) -> Stop {
+    ) -> Mismatch {
         let name = self.kind.upstream_name();
         let why =
             format!("recorded {recorded:?}, which is not what {name}'s rules say: {theirs:?}");
@@ -215,18 +222,37 @@ impl<'r> Replay<'r> {
         subject: &dyn Debug,
         recorded: &dyn Debug,
         progress: &Progress,
-    ) -> Stop {
+    ) -> Mismatch {
         let why = format!("expected {ours:?}, got {subject:?} (recorded: {recorded:?})");
         self.mismatch(&why, progress)
     }
 
-    fn mismatch(&mut self, why: &str, progress: &Progress) -> Stop {
-        let subject = self.subject.describe(self.recording.keys);
-        let ours = self.ours.describe(self.recording.keys);
+    fn mismatch(&mut self, why: &str, progress: &Progress) -> Mismatch {
+        let keys = self.recording.keys;
+        let subject = describe(&mut *self.queue.subject, keys);
+        let ours = describe(&mut *self.ours.subject, keys);
         progress.mismatch(&format!(
             "\n  {why}\n  the queue:{subject}\n  the model of it:{ours}"
         ))
     }
+}
+
+/// How many keys are ready, whether the queue is shutting down, and the time.
+fn state(subject: &mut dyn Subject) -> (usize, bool, Instant) {
+    (subject.len(), subject.is_shutting_down(), subject.now())
+}
+
+/// All that a queue shows of itself, with a line for each key that it holds.
+fn describe(subject: &mut dyn Subject, keys: Key) -> String {
+    let (len, is_shutting_down, now) = state(subject);
+    let stats = subject.stats();
+    let mut text = format!(" at {now}, len {len}, {stats:?}, shutting down {is_shutting_down}");
+    for key in 1..=keys {
+        if let Some(known) = subject.state(key) {
+            text += &format!("\n    {key}: {known:?}");
+        }
+    }
+    text
 }
 
 type Text = fn(&Figures) -> String;
@@ -288,19 +314,20 @@ fn in_groups(mut taken: &[Key], groups: &[Vec<Key>]) -> bool {
 mod tests {
     use super::*;
 
-    /// Replays steps on a subject that follows these rules. Returns the history of the mismatch.
-    fn mismatch(kind: Kind, rules: fn(&Recording) -> Box<dyn Play>, steps: &str) -> Option<String> {
+    /// Replays steps on such a subject. Returns the history of the mismatch.
+    fn mismatch(kind: Kind, subject: NewSubject, steps: &str) -> Option<String> {
         let text = format!(r#"{{"id":"a","keys":1,"ops":[{steps}]}}"#);
         let recording = serde_json::from_str(&text).unwrap();
-        match replay(kind, &recording, rules, &mut Progress::default()) {
-            Ok(()) => None,
-            Err(Stop::Mismatch(history) | Stop::Bad(history)) => Some(history),
-        }
+        let replayed = replay(kind, &recording, subject, &mut Progress::default());
+        replayed.err().map(|Mismatch(history)| history)
     }
 
-    fn model(rules: Rules, recording: &Recording) -> Box<dyn Play> {
-        let setup = Configuration::new(recording.limiter.clone());
-        Box::new(Player::new(Model::new(rules, &setup, None), recording))
+    fn ours(setup: &Configuration) -> Box<dyn Subject> {
+        Box::new(Model::new(Rules::Requeue, setup, None))
+    }
+
+    fn clients(setup: &Configuration) -> Box<dyn Subject> {
+        Box::new(Model::new(Rules::ClientGo, setup, None))
     }
 
     const AFTER_SHUTDOWN: &str =
@@ -308,9 +335,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_demanded_and_not_only_allowed() {
-        let ours = |recording: &Recording| model(Rules::Requeue, recording);
         assert_eq!(mismatch(Kind::Queue, ours, AFTER_SHUTDOWN), None);
-        let clients = |recording: &Recording| model(Rules::ClientGo, recording);
         let history = mismatch(Kind::Queue, clients, AFTER_SHUTDOWN).unwrap();
         assert!(
             history.contains("expected Seen { outcome: Taken(false)"),
@@ -320,7 +345,6 @@ mod tests {
 
     #[test]
     fn what_differs_for_no_documented_reason_is_a_mismatch() {
-        let ours = |recording: &Recording| model(Rules::Requeue, recording);
         let history = mismatch(Kind::Ties, ours, AFTER_SHUTDOWN).unwrap();
         assert!(history.contains("for no documented reason"), "{history}");
     }

@@ -1,8 +1,7 @@
-//! The kinds of recordings, and the differences from the upstream queue that each kind may show.
+//! The kinds of recordings of queues, and the differences from the upstream queue that each kind may show.
 
 use requeue_proptest::subject::Operate;
 use requeue_proptest::{Model, Rules};
-use serde_json::Value;
 
 use crate::differences::{
     ADD_AFTER_SHUTDOWN, ADDED_ACTIVE, DELAY_ENDED, DONE_OF_INACTIVE, LEN_COUNTS_READY,
@@ -10,7 +9,6 @@ use crate::differences::{
 };
 use crate::player::{Outcome, Seen};
 use crate::recording::{LEVELS, Op, Step};
-use crate::report::BadTrace;
 
 /// What a file of recordings is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +19,6 @@ pub enum Kind {
     Ties,
     /// controller-runtime's priority queue.
     Priority,
-    /// client-go's rate limiters, without a queue.
-    Limiter,
-    /// apimachinery's backoff.
-    Backoff,
 }
 
 /// What was compared when a result differed.
@@ -46,48 +40,6 @@ pub(crate) struct Place<'p> {
 }
 
 impl Kind {
-    /// Returns the kind of a file, which its first recording tells.
-    ///
-    /// # Errors
-    ///
-    /// [`BadTrace`] if there is no recording, or if it is of no known kind.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue_replay::Kind;
-    ///
-    /// let recorded = r#"{"id":"a","limiter":{"type":"default_item_based"},"ops":[]}"#;
-    /// assert_eq!(Kind::detect(recorded), Ok(Kind::Limiter));
-    /// assert!(Kind::detect("[1, 2, 3]").is_err());
-    /// ```
-    pub fn detect(jsonl: &str) -> Result<Self, BadTrace> {
-        let mut lines = jsonl.lines().zip(1..);
-        let first = lines.find(|(text, _)| !text.trim().is_empty());
-        let bad = |line, reason| BadTrace { line, reason };
-        let (text, line) = first.ok_or_else(|| bad(1, String::from("no recordings")))?;
-        let trace: Value = serde_json::from_str(text)
-            .map_err(|error| bad(line, format!("not a recording: {error}")))?;
-        let has = |member: &str| trace.get(member).is_some();
-        let end = trace.get("final");
-        if !has("id") || !has("ops") {
-            let reason = "not a recording: no \"id\" or no \"ops\"";
-            Err(bad(line, String::from(reason)))
-        } else if end.is_some_and(|end| end.get("depth_by_priority").is_some()) {
-            Ok(Self::Priority)
-        } else if end.is_some() {
-            Ok(Self::Queue)
-        } else if has("kind") {
-            Ok(Self::Backoff)
-        } else if has("limiter") {
-            Ok(Self::Limiter)
-        } else if has("keys") {
-            Ok(Self::Ties)
-        } else {
-            Err(bad(line, String::from("a recording of unknown kind")))
-        }
-    }
-
     /// The rules of the queue that was recorded.
     pub(crate) const fn upstream(self) -> Rules {
         match self {

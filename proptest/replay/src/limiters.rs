@@ -35,11 +35,21 @@ pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
         let mut limiter = Subject::new(&trace.limiter);
         progress.begin(&trace.id, &trace.limiter);
         trace.ops.iter().try_for_each(|op| {
-            let answer = limiter.apply(op);
-            if let Comparison::NotCompared(reason) = answer {
-                progress.differs(reason);
+            let compared = limiter.apply(op);
+            let is_left_open = matches!(
+                op,
+                LimiterOp::When {
+                    impl_defined: true,
+                    ..
+                }
+            );
+            if is_left_open {
+                progress.differs(DELAY_OF_2_POW_63);
             }
-            progress.step(op, answer.is_as_recorded(), &answer)
+            let is_as_recorded = compared
+                .as_ref()
+                .is_none_or(|it| i128::try_from(it.ours) == Ok(it.recorded));
+            progress.step(op, is_left_open || is_as_recorded, &compared)
         })
     })
 }
@@ -73,25 +83,11 @@ enum LimiterOp {
     },
 }
 
-/// What the replayed limiter said, beside what the recorded one did.
+/// What the limiter says, beside what the recorded one did.
 #[derive(Debug)]
-enum Comparison {
-    Nothing,
-    NotCompared(&'static str),
-    Nanos { ours: u128, recorded: i64 },
-    Requeues { ours: u32, recorded: u32 },
-    Time { ours: u64, recorded: u64 },
-}
-
-impl Comparison {
-    fn is_as_recorded(&self) -> bool {
-        match *self {
-            Self::Nothing | Self::NotCompared(_) => true,
-            Self::Nanos { ours, recorded } => u128::try_from(recorded) == Ok(ours),
-            Self::Requeues { ours, recorded } => ours == recorded,
-            Self::Time { ours, recorded } => ours == recorded,
-        }
-    }
+struct Compared {
+    ours: u128,
+    recorded: i128,
 }
 
 /// A limiter with the records that a queue would keep for it, and the time.
@@ -110,43 +106,29 @@ impl Subject {
         }
     }
 
-    fn apply(&mut self, op: &LimiterOp) -> Comparison {
-        match *op {
-            LimiterOp::When {
-                k,
-                delay,
-                impl_defined,
-            } => {
+    /// Returns `None` if there is nothing to compare.
+    fn apply(&mut self, op: &LimiterOp) -> Option<Compared> {
+        let (ours, recorded) = match *op {
+            LimiterOp::When { k, delay, .. } => {
                 let record = self.records.entry(k).or_default();
                 let ours = self.limiter.when(record, self.now).as_nanos();
-                if impl_defined {
-                    return Comparison::NotCompared(DELAY_OF_2_POW_63);
-                }
-                Comparison::Nanos {
-                    ours,
-                    recorded: delay,
-                }
+                (ours, delay.into())
             }
             LimiterOp::Forget { k } => {
                 self.records.remove(&k);
-                Comparison::Nothing
+                return None;
             }
             LimiterOp::NumRequeues { k, n } => {
                 let fresh = AnyRecord::default();
                 let record = self.records.get(&k).unwrap_or(&fresh);
-                Comparison::Requeues {
-                    ours: self.limiter.failures(record),
-                    recorded: n,
-                }
+                (self.limiter.failures(record).into(), n.into())
             }
             LimiterOp::Advance { d, t } => {
                 self.now = self.now + Duration::from_nanos(d);
-                Comparison::Time {
-                    ours: self.now.as_nanos(),
-                    recorded: t,
-                }
+                (self.now.as_nanos().into(), t.into())
             }
-        }
+        };
+        Some(Compared { ours, recorded })
     }
 }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use requeue_core::binding::{Drained, Next};
 use requeue_core::{AddOptions, Finished, Instant, Merge};
-use requeue_proptest::Figures;
-use requeue_proptest::subject::{Configuration, Drain, Key, Operate, Subject, Ticket};
+use requeue_proptest::subject::{Drain, Key, Operate, Subject, Ticket};
 
 use crate::recording::{AddWithOpts, Get, Op, Recording, Step, delay, level};
 
@@ -50,27 +49,9 @@ pub(crate) struct Gauges {
     pub(crate) longest: Duration,
 }
 
-/// A queue of any type that recordings are played on.
-pub(crate) trait Play {
-    /// Plays a step.
-    fn play(&mut self, step: &Step) -> Seen;
-    /// The state of each wait for the drain.
-    fn drained(&mut self) -> Vec<Drained>;
-    /// How many keys are ready, whether the queue is shutting down, and the time.
-    fn state(&mut self) -> (usize, bool, Instant);
-    /// The figures.
-    fn figures(&mut self) -> Figures;
-    /// The failures of a key.
-    fn failures(&mut self, key: Key) -> u32;
-    /// All that the queue shows of itself, with a line for each key that it holds.
-    fn describe(&mut self, keys: Key) -> String;
-    /// Panics if the queue's own invariants do not hold.
-    fn assert_valid(&mut self);
-}
-
 /// A subject, and what its callers hold.
-pub(crate) struct Player<S: Subject> {
-    pub(crate) subject: S,
+pub(crate) struct Player<S: Subject + ?Sized> {
+    pub(crate) subject: Box<S>,
     tickets: BTreeMap<Key, Ticket>,
     drains: Vec<Drain>,
     uses_tickets: bool,
@@ -79,17 +60,9 @@ pub(crate) struct Player<S: Subject> {
     priorities: Vec<i64>,
 }
 
-impl<S: Subject + 'static> Player<S> {
-    /// Returns a player on a new queue for this recording.
-    pub(crate) fn boxed(recording: &Recording) -> Box<dyn Play> {
-        let setup = Configuration::new(recording.limiter.clone());
-        Box::new(Self::new(S::new(&setup), recording))
-    }
-}
-
-impl<S: Subject> Player<S> {
+impl<S: Subject + ?Sized> Player<S> {
     /// Returns a player that completes every second run by its ticket.
-    pub(crate) fn new(subject: S, recording: &Recording) -> Self {
+    pub(crate) fn new(subject: Box<S>, recording: &Recording) -> Self {
         Self {
             subject,
             tickets: BTreeMap::new(),
@@ -101,11 +74,36 @@ impl<S: Subject> Player<S> {
     }
 
     /// Returns a player that completes runs by name, the only way that Go's queues have.
-    pub(crate) fn by_name(subject: S, recording: &Recording) -> Self {
+    pub(crate) fn by_name(subject: Box<S>, recording: &Recording) -> Self {
         Self {
             uses_tickets: false,
             ..Self::new(subject, recording)
         }
+    }
+
+    /// Plays a step.
+    pub(crate) fn play(&mut self, step: &Step) -> Seen {
+        let outcome = self.perform(&step.op);
+        let is_gauged = step.op.gauges().is_some();
+        Seen {
+            outcome,
+            gauges: is_gauged.then(|| {
+                let figures = self.subject.figures().unwrap_or_default();
+                Gauges {
+                    unfinished: figures.unfinished,
+                    longest: figures.longest,
+                }
+            }),
+            len: self.subject.len(),
+        }
+    }
+
+    /// The state of each wait for the drain.
+    pub(crate) fn drained(&mut self) -> Vec<Drained> {
+        let Self {
+            subject, drains, ..
+        } = self;
+        drains.iter().map(|drain| subject.drained(drain)).collect()
     }
 
     fn perform(&mut self, op: &Op) -> Outcome {
@@ -225,60 +223,6 @@ impl<S: Subject> Player<S> {
             subject.report_running();
         }
         subject.advance(end.saturating_since(subject.now()));
-    }
-}
-
-impl<S: Subject> Play for Player<S> {
-    fn play(&mut self, step: &Step) -> Seen {
-        let outcome = self.perform(&step.op);
-        let is_gauged = step.op.gauges().is_some();
-        Seen {
-            outcome,
-            gauges: is_gauged.then(|| {
-                let figures = self.figures();
-                Gauges {
-                    unfinished: figures.unfinished,
-                    longest: figures.longest,
-                }
-            }),
-            len: self.subject.len(),
-        }
-    }
-
-    fn drained(&mut self) -> Vec<Drained> {
-        let Self {
-            subject, drains, ..
-        } = self;
-        drains.iter().map(|drain| subject.drained(drain)).collect()
-    }
-
-    fn state(&mut self) -> (usize, bool, Instant) {
-        let subject = &mut self.subject;
-        (subject.len(), subject.is_shutting_down(), subject.now())
-    }
-
-    fn figures(&mut self) -> Figures {
-        self.subject.figures().unwrap_or_default()
-    }
-
-    fn failures(&mut self, key: Key) -> u32 {
-        self.subject.failures(key)
-    }
-
-    fn describe(&mut self, keys: Key) -> String {
-        let (len, is_shutting_down, now) = self.state();
-        let stats = self.subject.stats();
-        let mut text = format!(" at {now}, len {len}, {stats:?}, shutting down {is_shutting_down}");
-        for key in 1..=keys {
-            if let Some(known) = self.subject.state(key) {
-                text += &format!("\n    {key}: {known:?}");
-            }
-        }
-        text
-    }
-
-    fn assert_valid(&mut self) {
-        self.subject.assert_valid();
     }
 }
 

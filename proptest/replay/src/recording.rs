@@ -8,8 +8,6 @@ use requeue_proptest::subject::{Key, LimiterSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::kind::Kind;
-
 /// How many levels a queue has on which priorities are replayed.
 pub(crate) const LEVELS: usize = 16;
 
@@ -113,8 +111,8 @@ pub(crate) struct Get {
     pub(crate) priority: i64,
     #[serde(default)]
     pub(crate) shutdown: bool,
-    #[serde(default)]
-    pub(crate) would_block: bool,
+    #[serde(default, rename = "would_block")]
+    _would_block: bool,
 }
 
 /// The end of a recording. Which members there are depends on its kind.
@@ -158,34 +156,6 @@ impl Recording {
         }
         priorities.into_iter().collect()
     }
-
-    /// Checks what the types leave open.
-    ///
-    /// # Errors
-    ///
-    /// A sentence for a key out of range, for too many priorities, or for a member that this kind
-    /// of recording must have.
-    pub(crate) fn check(&self, kind: Kind) -> Result<(), String> {
-        let Self { id, keys, .. } = self;
-        for step in &self.steps {
-            if let Some(key) = step.op.keys().find(|key| !(1..=*keys).contains(key)) {
-                return Err(format!("{id}: key {key} is not one of 1..={keys}"));
-            }
-            if !step.op.is_whole(kind) {
-                return Err(format!("{id}: a member is missing: {}", step.text));
-            }
-        }
-        let priorities = self.priorities().len();
-        if priorities > LEVELS {
-            return Err(format!("{id}: {priorities} priorities, {LEVELS} at most"));
-        }
-        match &self.end {
-            Some(end) => end.check(kind, *keys),
-            None if kind == Kind::Ties => Ok(()),
-            None => Err("no \"final\""),
-        }
-        .map_err(|why| format!("{id}: {why}"))
-    }
 }
 
 impl TryFrom<Map<String, Value>> for Step {
@@ -210,54 +180,7 @@ impl TryFrom<Map<String, Value>> for Step {
     }
 }
 
-impl Op {
-    fn keys(&self) -> impl Iterator<Item = Key> {
-        let (key, groups): (_, &[Vec<Key>]) = match self {
-            Self::Add { k }
-            | Self::AddAfter { k, .. }
-            | Self::AddRateLimited { k, .. }
-            | Self::Done { k, .. }
-            | Self::Forget { k }
-            | Self::NumRequeues { k, .. } => (Some(*k), &[]),
-            Self::Get(Get { k, .. }) => (*k, &[]),
-            Self::AddWithOpts(AddWithOpts { ks, .. }) => (None, std::slice::from_ref(ks)),
-            Self::DrainAll { groups, .. } => (None, groups),
-            _ => (None, &[]),
-        };
-        key.into_iter().chain(groups.iter().flatten().copied())
-    }
-
-    /// Whether an optional member stands there if this kind of recording needs it.
-    fn is_whole(&self, kind: Kind) -> bool {
-        match self {
-            Self::Get(get) => get.k.is_some() || get.shutdown || get.would_block,
-            Self::Advance {
-                t,
-                unfinished_ns,
-                longest_ns,
-                ..
-            } => {
-                let gauges = unfinished_ns.is_some() && longest_ns.is_some();
-                kind == Kind::Ties || t.is_some() && gauges
-            }
-            _ => true,
-        }
-    }
-}
-
 impl End {
-    fn check(&self, kind: Kind, keys: Key) -> Result<(), &'static str> {
-        match kind {
-            Kind::Priority if self.depth_by_priority.is_none() => Err("no \"depth_by_priority\""),
-            Kind::Queue if self.depth.is_none() => Err("no \"depth\""),
-            Kind::Queue if self.shutting_down.is_none() => Err("no \"shutting_down\""),
-            Kind::Queue if self.failures.len() != usize::from(keys) => {
-                Err("num_requeues has another length than there are keys")
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The figures, with priorities as levels, and with this many retries that were not counted.
     pub(crate) fn figures(&self, priorities: &[i64], retries_uncounted: u64) -> Figures {
         let len = i64::try_from(self.len).unwrap_or(i64::MAX);

@@ -27,31 +27,7 @@ pub struct Report {
     pub covered: Option<u64>,
 }
 
-impl fmt::Display for Report {
-    /// One line of totals, and one indented line per documented difference.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "traces {}, steps {}, mismatches {}, documented differences {}",
-            self.traces,
-            self.steps,
-            self.mismatches,
-            self.differences.values().sum::<u64>()
-        )?;
-        if let Some(covered) = self.covered {
-            write!(
-                f,
-                "\n  steps before a difference changes a result: {covered}"
-            )?;
-        }
-        for (name, count) in &self.differences {
-            write!(f, "\n  {name}: {count}")?;
-        }
-        Ok(())
-    }
-}
-
-/// A file that cannot be replayed, because a line of it is no recording of a known kind.
+/// A file that cannot be replayed, because a line of it is no such recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadTrace {
     /// The line at fault, counted from one.
@@ -68,14 +44,9 @@ impl fmt::Display for BadTrace {
 
 impl std::error::Error for BadTrace {}
 
-/// Why the replay of one recording ended early.
+/// What was not as recorded, with its history. The replay of a recording ends there.
 #[derive(Debug)]
-pub(crate) enum Stop {
-    /// A mismatch, with its history.
-    Mismatch(String),
-    /// It cannot be replayed.
-    Bad(String),
-}
+pub(crate) struct Mismatch(pub(crate) String);
 
 /// Replays each line with `run`.
 ///
@@ -84,26 +55,18 @@ pub(crate) enum Stop {
 /// [`BadTrace`] for a line that cannot be read: a recording that is skipped proves nothing.
 pub(crate) fn replay_lines<T: for<'de> Deserialize<'de>>(
     jsonl: &str,
-    mut run: impl FnMut(T, &mut Progress) -> Result<(), Stop>,
+    mut run: impl FnMut(T, &mut Progress) -> Result<(), Mismatch>,
 ) -> Result<Report, BadTrace> {
     let mut progress = Progress::default();
     for (index, line) in jsonl.lines().enumerate() {
-        let bad = |reason| BadTrace {
+        let trace = serde_json::from_str(line).map_err(|error| BadTrace {
             line: index + 1,
-            reason,
-        };
-        if line.trim().is_empty() {
-            continue;
-        }
-        let trace = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+            reason: error.to_string(),
+        })?;
         progress.report.traces += 1;
-        match run(trace, &mut progress) {
-            Ok(()) => {}
-            Err(Stop::Bad(reason)) => return Err(bad(reason)),
-            Err(Stop::Mismatch(text)) => {
-                progress.report.mismatches += 1;
-                progress.report.first_mismatch.get_or_insert(text);
-            }
+        if let Err(Mismatch(text)) = run(trace, &mut progress) {
+            progress.report.mismatches += 1;
+            progress.report.first_mismatch.get_or_insert(text);
         }
     }
     Ok(progress.report)
@@ -147,7 +110,7 @@ impl Progress {
     }
 
     /// Returns a mismatch in the last step, with its history.
-    pub(crate) fn mismatch(&self, what: &str) -> Stop {
+    pub(crate) fn mismatch(&self, what: &str) -> Mismatch {
         let mut text = self.title.clone();
         let omitted = self.recorded - self.history.len();
         if omitted > 0 {
@@ -157,7 +120,7 @@ impl Progress {
             text += "\n  ";
             text += step;
         }
-        Stop::Mismatch(format!("{text}   <- not as recorded{what}"))
+        Mismatch(format!("{text}   <- not as recorded{what}"))
     }
 
     /// Runs the replay of one recording. A panic of the queue is a mismatch.
@@ -167,8 +130,8 @@ impl Progress {
     /// As `run`, or the panic.
     pub(crate) fn guard(
         &mut self,
-        run: impl FnOnce(&mut Self) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        run: impl FnOnce(&mut Self) -> Result<(), Mismatch>,
+    ) -> Result<(), Mismatch> {
         let outcome = guarded(|| run(self));
         outcome
             .unwrap_or_else(|panic| Err(self.mismatch(&format!("\n  the queue panicked: {panic}"))))
@@ -184,7 +147,7 @@ impl Progress {
         op: &impl Debug,
         is_as_recorded: bool,
         answer: &impl Debug,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Mismatch> {
         self.record(format!("{op:?} -> {answer:?}"), true);
         if is_as_recorded {
             Ok(())

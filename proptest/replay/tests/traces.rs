@@ -3,35 +3,48 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::read_to_string;
 use std::path::Path;
 
-use requeue_replay::{Report, Runtime, differences, file, replay};
+use flate2::read::MultiGzDecoder;
+use requeue_replay::{Kind, Report, Runtime, backoff, differences, limiters, replay};
 
-fn replayed(name: &str, runtime: Runtime) -> Report {
+fn recorded(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
-    let text = file::read(&folder.join(format!("{name}.jsonl.gz"))).unwrap();
-    let report = replay(&text, runtime).unwrap();
-    let history = report.first_mismatch.as_deref().unwrap_or_default();
-    assert_eq!(report.mismatches, 0, "{}: {history}", runtime.name());
-    report
+    let file = File::open(folder.join(format!("{name}.jsonl.gz"))).unwrap();
+    read_to_string(MultiGzDecoder::new(file)).unwrap()
 }
 
 /// The differences are pinned, so that a change of behaviour shows even where it is allowed.
-fn expect(name: &str, traces: u64, steps: u64, expected: &[(&'static str, u64)]) {
+fn expect(report: &Report, traces: u64, steps: u64, expected: &[(&'static str, u64)]) {
+    let history = report.first_mismatch.as_deref().unwrap_or_default();
+    assert_eq!(report.mismatches, 0, "{history}");
+    assert_eq!((report.traces, report.steps), (traces, steps));
+    let expected = BTreeMap::from_iter(expected.iter().copied());
+    assert_eq!(report.differences, expected);
+}
+
+fn expect_on_each(
+    name: &str,
+    kind: Kind,
+    [traces, steps]: [u64; 2],
+    differences: &[(&'static str, u64)],
+) {
+    let recorded = recorded(name);
     for runtime in Runtime::ALL {
-        let report = replayed(name, runtime);
-        assert_eq!((report.traces, report.steps), (traces, steps));
-        let expected = BTreeMap::from_iter(expected.iter().copied());
-        assert_eq!(report.differences, expected, "{}", runtime.name());
+        println!("{runtime:?}");
+        let report = replay(&recorded, kind, runtime).unwrap();
+        expect(&report, traces, steps, differences);
     }
 }
 
 #[test]
 fn queue() {
-    expect(
+    expect_on_each(
         "queue",
-        400,
-        44_834,
+        Kind::Queue,
+        [400, 44_834],
         &[
             (differences::ADD_AFTER_SHUTDOWN, 1701),
             (differences::DONE_OF_INACTIVE, 752),
@@ -43,10 +56,10 @@ fn queue() {
 
 #[test]
 fn queue_quirks() {
-    expect(
+    expect_on_each(
         "queue_quirks",
-        80,
-        9880,
+        Kind::Queue,
+        [80, 9880],
         &[
             (differences::ADD_AFTER_SHUTDOWN, 571),
             (differences::DONE_OF_INACTIVE, 433),
@@ -61,27 +74,28 @@ fn queue_quirks() {
 
 #[test]
 fn queue_ties() {
-    expect("queue_ties", 40, 1649, &[(differences::TIES_IN_ORDER, 95)]);
+    let ties = [(differences::TIES_IN_ORDER, 95)];
+    expect_on_each("queue_ties", Kind::Ties, [40, 1649], &ties);
 }
 
 #[test]
 fn limiters() {
-    let name = requeue_replay::limiters::DELAY_OF_2_POW_63;
-    expect("limiter", 200, 14_754, &[(name, 2)]);
+    let report = limiters::replay(&recorded("limiter")).unwrap();
+    expect(&report, 200, 14_754, &[(limiters::DELAY_OF_2_POW_63, 2)]);
 }
 
 #[test]
 fn backoffs() {
-    let name = requeue_replay::backoff::DURATION_PAST_2_POW_63;
-    expect("backoff", 200, 5831, &[(name, 2)]);
+    let report = backoff::replay(&recorded("backoff")).unwrap();
+    expect(&report, 200, 5831, &[(backoff::DURATION_PAST_2_POW_63, 2)]);
 }
 
 #[test]
 fn priorities() {
-    expect(
+    expect_on_each(
         "priority",
-        200,
-        21_280,
+        Kind::Priority,
+        [200, 21_280],
         &[
             (differences::ADDED_ACTIVE, 13),
             (differences::DELAY_ENDED, 17),
@@ -92,6 +106,6 @@ fn priorities() {
         ],
     );
     // All are predicted by the model with controller-runtime's rules, and so many are compared.
-    let report = replayed("priority", Runtime::CoreFixed);
+    let report = replay(&recorded("priority"), Kind::Priority, Runtime::CoreFixed).unwrap();
     assert_eq!(report.covered, Some(19_356));
 }
