@@ -50,7 +50,7 @@ pub use tasks::Tasks;
 pub use thread_calls::{CallsOf, Sleeping, ThreadCall, ThreadCalls};
 #[cfg(feature = "std")]
 pub use threads::{OnThreads, Threads};
-pub use work_queue::{Bare, OnWorkQueue, Runtime, handed, panicking};
+pub use work_queue::{OnWorkQueue, Runtime, handed, panicking};
 
 /// How a queue under test is made, and the model of it: each option is a value.
 ///

@@ -5,9 +5,7 @@ use ::std::collections::BTreeMap;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance::{NotTried, drawn, rules_not_tried};
-use requeue_proptest::subject::{
-    Bare, Direct, Embassy, Loops, OnWorkQueue, Subject, Tasks, Threads,
-};
+use requeue_proptest::subject::{Direct, Embassy, Loops, OnWorkQueue, Subject, Tasks, Threads};
 use requeue_proptest::{Figures, Model};
 
 /// What fails for one queue is tried on all.
@@ -97,9 +95,8 @@ drawn! { operations_on_a_few_keys, REGRESSIONS:
     core_growable_for_3: Direct<Plain, Growable, Figures, 3>;
     core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Growable, Figures, 4>;
     core_growable_for_4_with_aging: Direct<Aged, Growable, Figures, 4>;
-    work_queue_growable_for_2: OnWorkQueue<Bare<Plain, Growable>, 2>;
-    work_queue_fixed_2: OnWorkQueue<Bare<WithSuspension, Fixed<2>>>;
-    work_queue_growable: OnWorkQueue<Bare<Plain, Growable>>;
+    std_for_2: OnWorkQueue<Threads, 2>;
+    std_fixed_2: OnWorkQueue<Threads<WithSuspension, Fixed<2>>>;
     embassy_3: OnWorkQueue<Embassy<3, WithSuspension>>;
     core_fixed_4_with_levels: Direct<GovernedLevels, Fixed<4>>;
     core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, ()>;

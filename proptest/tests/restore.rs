@@ -8,7 +8,7 @@ use requeue_core::priority::{Levels, Plain, WithPolicy};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_core::{Action, AddOptions};
 use requeue_proptest::subject::{
-    Bare, Configuration, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Operate, Subject, Tasks,
+    Configuration, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Operate, Subject, Tasks,
     Threads,
 };
 use requeue_proptest::{Model, Rules, rounds};
@@ -163,7 +163,6 @@ restored! {
     core_fixed: Direct<WithPolicy, Fixed<6>>;
     core_growable: Direct<Plain, Growable>;
     core_levels: Direct<Levels<3>, Growable>;
-    work_queue: OnWorkQueue<Bare<WithPolicy, Fixed<6>>>;
     threads: OnWorkQueue<Threads>;
     tokio: OnWorkQueue<Tasks<Levels<3>>>;
     embassy: OnWorkQueue<Embassy<6>>;

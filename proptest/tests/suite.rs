@@ -7,7 +7,7 @@ use requeue_core::priority::{Groups, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::histories::{Looks, Operation, Run, check};
 use requeue_proptest::subject::{
-    Bare, Cap, Configuration, Direct, Drain, FloatBits, GroupOrder, OnWorkQueue, Rate,
+    Cap, Configuration, Direct, Drain, FloatBits, GroupOrder, OnWorkQueue, Rate, Threads,
 };
 
 /// Found by the suite: the ready list was damaged where ready keys and failure records share links.
@@ -148,8 +148,7 @@ fn one_in_2_ns() -> Cap {
 
 fn assert_right_with_groups(steps: &[Operation]) {
     let setup = Configuration::exponential();
-    let behind_a_lock =
-        check::<OnWorkQueue<Bare<Groups<u8>, Growable>>>(&setup, steps, Looks::Never);
+    let behind_a_lock = check::<OnWorkQueue<Threads<Groups<u8>>>>(&setup, steps, Looks::Never);
     assert_eq!(behind_a_lock, Ok(()));
     assert_eq!(
         check::<Direct<Groups<u8>, Growable>>(&setup, steps, Looks::Never),

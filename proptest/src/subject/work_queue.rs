@@ -1,11 +1,9 @@
 //! Queues behind a lock: core's `Shared`, whatever its runtime.
 
-use std::cell::RefCell;
-use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, FixedWaitList, Host, Lock, Machine, Shared, State, Wake};
+use requeue_core::binding::{Clock, Host, Machine, Shared, Wake};
 use requeue_core::priority::Priorities;
 use requeue_core::{Action, Guard, Instant};
 
@@ -13,8 +11,8 @@ use super::apply::behind_lock;
 use super::direct::Home;
 use super::held::{Held, Taken};
 use super::{
-    Abilities, Answer, Call, CallId, Configuration, Drive, Futures, HandClock, Handed, Key, Kind,
-    LocalCall, Operation, Returned, Subject,
+    Abilities, Answer, Call, CallId, Configuration, Drive, Handed, Key, Kind, Operation, Returned,
+    Subject,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -225,72 +223,5 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
     fn nudge(&mut self, id: CallId) {
         self.runtime.calls().nudge(id);
-    }
-}
-
-/// A runtime for one thread that never waits, and keeps no metrics: core's `WorkQueue` alone.
-pub struct Bare<P: Kind, S: Home> {
-    queue: Shared<Alone<P, S>>,
-    calls: Futures,
-}
-
-/// The types of a queue for which no call can wait.
-#[derive(Debug)]
-pub struct Alone<P, S>(std::marker::PhantomData<(P, S)>);
-
-impl<P: Kind, S: Home> Host for Alone<P, S> {
-    type Key = Key;
-    type Priorities = P;
-    type Limiter = AnyLimiter;
-    type Storage = S;
-    type Metrics = ();
-    type Waiters = FixedWaitList<0>;
-    type Clock = HandClock;
-    type Lock = Single<State<Self>>;
-}
-
-impl<P: Kind, S: Home> Debug for Bare<P, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bare").finish_non_exhaustive()
-    }
-}
-
-/// A lock for one thread.
-pub struct Single<T>(RefCell<T>);
-
-impl<T> Lock for Single<T> {
-    type State = T;
-
-    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        work(&mut self.0.borrow_mut())
-    }
-}
-
-impl<P: Kind, S: Home> Runtime for Bare<P, S> {
-    type Host = Alone<P, S>;
-    type Calls = Futures;
-
-    fn new(setup: &Configuration) -> Self {
-        let state = State::new(S::build(setup, ()), FixedWaitList::new());
-        Self {
-            queue: Shared::new(Single(RefCell::new(state)), HandClock::new()),
-            calls: Futures::new(),
-        }
-    }
-
-    fn queue(&self) -> &Shared<Alone<P, S>> {
-        &self.queue
-    }
-
-    fn advance(&mut self, by: Duration) {
-        self.queue.clock().advance(by);
-    }
-
-    fn begin(&self, _: Call) -> Option<LocalCall> {
-        None
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }
