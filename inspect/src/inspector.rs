@@ -1,6 +1,7 @@
 //! One queue under inspection: what it answers, and what it is told to do. Owns the way from an id
 //! to its key; what a queue does is core's.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Write as _};
 use std::hash::Hash;
@@ -76,7 +77,8 @@ pub trait Inspect: Send + Sync {
     /// Returns the dead keys, the oldest first, at most `limit`. O(`limit`).
     fn dead_keys(&self, limit: usize) -> Vec<DeadKeyView>;
 
-    /// Returns the groups with the longest backlogs, at most `limit`. O(g log g) in the groups.
+    /// Returns the groups with the longest backlogs, at most `limit`. O(g) in the groups, with memory
+    /// for `limit` of them.
     fn groups(&self, limit: usize) -> GroupPage;
 
     /// Does something to the queue. Returns a sentence that says what was done. Costs as finding
@@ -200,11 +202,13 @@ impl<Q: AsShared> fmt::Debug for Inspector<Q> {
     }
 }
 
+type Groups<'q> = Box<dyn Iterator<Item = GroupView> + 'q>;
+
 /// The calls of a queue with groups, whose names are of any type.
 struct GroupCalls<Q: AsShared> {
     name_of: fn(&Q, &Key<Q>) -> String,
     state_of: fn(&Q, &Key<Q>) -> Option<GroupState>,
-    all: fn(&Q, usize) -> Vec<GroupView>,
+    all: for<'q> fn(&'q Q) -> Groups<'q>,
     pause: fn(&Q, &str) -> Result<(), ControlError>,
     unpause: fn(&Q, &str) -> Result<(), ControlError>,
     limit: fn(&Q, &str, GroupLimits) -> Result<(), ControlError>,
@@ -222,6 +226,8 @@ impl<Q: AsShared> Copy for GroupCalls<Q> {}
 trait Dead<Q: AsShared>: Send + Sync {
     fn len(&self) -> usize;
     fn list(&self, limit: usize) -> Vec<(Key<Q>, String)>;
+    /// The first key that is wanted, and why it was given up. Copies no other.
+    fn find(&self, is_wanted: &dyn Fn(&Key<Q>) -> bool) -> Option<(Key<Q>, String)>;
     fn retry(&self, key: &Key<Q>, queue: &Q) -> Result<(), ControlError>;
     fn remove(&self, key: &Key<Q>) -> bool;
 }
@@ -238,6 +244,16 @@ where
 
     fn list(&self, limit: usize) -> Vec<(Key<Q>, String)> {
         self.map(limit, |key, why| (key.clone(), id(why)))
+    }
+
+    fn find(&self, is_wanted: &dyn Fn(&Key<Q>) -> bool) -> Option<(Key<Q>, String)> {
+        let mut found = None;
+        self.map(usize::MAX, |key, why| {
+            if found.is_none() && is_wanted(key) {
+                found = Some((key.clone(), id(why)));
+            }
+        });
+        found
     }
 
     fn retry(&self, key: &Key<Q>, queue: &Q) -> Result<(), ControlError> {
@@ -354,7 +370,7 @@ where
     pub fn with_groups<G>(mut self) -> Self
     where
         Named<Q>: Grouped<Group = G>,
-        G: Clone + Display + Eq + Hash,
+        G: Clone + Display + Eq + Hash + 'static,
     {
         self.groups = Some(GroupCalls {
             name_of: |queue, key| id(&queue.as_shared().group_of(key)),
@@ -362,11 +378,9 @@ where
                 let queue = queue.as_shared();
                 queue.group(&queue.group_of(key))
             },
-            all: |queue, limit| {
-                let groups = queue.as_shared().groups().take(limit);
-                groups
-                    .map(|(name, state)| group_view(id(&name), &state))
-                    .collect()
+            all: |queue| {
+                let groups = queue.as_shared().groups();
+                Box::new(groups.map(|(name, state)| group_view(id(&name), &state)))
             },
             pause: |queue, name| {
                 let group = find_group(queue.as_shared(), name)?;
@@ -425,8 +439,8 @@ where
 
     fn view(&self) -> QueueView {
         let mut view = self.counts();
-        let mut groups = self.all_groups(GROUPS_MAX);
-        longest_backlog_first(&mut groups);
+        let mut groups: Vec<GroupView> = self.all_groups().take(GROUPS_MAX).collect();
+        groups.sort_by(longest_backlog_first);
         view.findings = findings(&view, &self.runs(3), &groups);
         view
     }
@@ -436,24 +450,29 @@ where
         let wanted = offset + limit;
         let mut is_wanted = self.filter(query);
         let filters = !query.search.is_empty() || query.phase.is_some() || query.group.is_some();
-        let mut keys = self
+        let keys = self
             .shared()
             .snapshot()
             .filter(|(key, state)| is_wanted(key, state));
 
-        let (mut first, matching) = match query.sort {
-            None if !filters => (keys.by_ref().take(wanted + 1).collect(), None),
-            sort => {
-                let (first, matching) = self.first(keys, sort, wanted);
-                (first, Some(matching))
-            }
+        let (first, matching) = if query.sort.is_none() && !filters {
+            let keys = keys.map(|(key, _)| key);
+            (keys.take(wanted + 1).collect::<Vec<_>>(), None)
+        } else {
+            let mut matching = 0;
+            let keys = keys.inspect(|_| matching += 1);
+            let ranked = keys.map(|(key, state)| (self.rank(query.sort, &key, &state), key));
+            let first = first(ranked, wanted, |(a, _), (b, _)| a.cmp(b));
+            (
+                first.into_iter().map(|(_, key)| key).collect(),
+                Some(matching),
+            )
         };
         let more = matching.unwrap_or(first.len()) > wanted;
-        first.truncate(wanted);
         let counts = self.counts();
-        let page = first.drain(offset.min(first.len())..);
+        let page = first.iter().take(wanted).skip(offset);
         KeyPage {
-            keys: page.map(|(key, _)| self.key_view(&key, &counts)).collect(),
+            keys: page.map(|key| self.key_view(key, &counts)).collect(),
             matching,
             more,
         }
@@ -461,14 +480,9 @@ where
 
     fn key(&self, wanted: &str) -> Option<KeyDetail> {
         let key = self.find(wanted)?;
-        let is_wanted = |(dead, _): &(Key<Q>, String)| *dead == key;
-        let dead = self
-            .dead
-            .as_ref()
-            .and_then(|dead| dead.list(usize::MAX).into_iter().find(is_wanted));
         Some(KeyDetail {
             key: self.key_view(&key, &self.counts()),
-            dead: dead.map(|(_, why)| why),
+            dead: self.find_dead(|dead| *dead == key).map(|(_, why)| why),
             history: self.history.ends(Some(&key), 50, self.now()),
         })
     }
@@ -488,10 +502,9 @@ where
     }
 
     fn groups(&self, limit: usize) -> GroupPage {
-        let mut groups = self.all_groups(usize::MAX);
-        let total = groups.len();
-        longest_backlog_first(&mut groups);
-        groups.truncate(limit);
+        let mut total = 0;
+        let groups = self.all_groups().inspect(|_| total += 1);
+        let groups = first(groups, limit, longest_backlog_first);
         GroupPage { groups, total }
     }
 
@@ -567,6 +580,10 @@ where
         self.dead.as_deref().ok_or(ControlError::NotDead)
     }
 
+    fn find_dead(&self, is_wanted: impl Fn(&Key<Q>) -> bool) -> Option<(Key<Q>, String)> {
+        self.dead.as_ref()?.find(&is_wanted)
+    }
+
     /// The view without the findings.
     fn counts(&self) -> QueueView {
         let (stats, now) = (self.shared().stats(), self.now());
@@ -592,11 +609,9 @@ where
         view
     }
 
-    fn all_groups(&self, limit: usize) -> Vec<GroupView> {
-        let groups = self.groups.as_ref();
-        groups
-            .map(|calls| (calls.all)(&self.queue, limit))
-            .unwrap_or_default()
+    fn all_groups(&self) -> impl Iterator<Item = GroupView> {
+        let groups = self.groups.iter();
+        groups.flat_map(|calls| (calls.all)(&self.queue))
     }
 
     fn group_of(&self, key: &Key<Q>) -> Option<String> {
@@ -623,38 +638,15 @@ where
         }
     }
 
-    /// The first keys in an order, and how many there are.
-    fn first(
-        &self,
-        keys: impl Iterator<Item = (Key<Q>, KeyState)>,
-        sort: Option<Sort>,
-        wanted: usize,
-    ) -> (Vec<(Key<Q>, KeyState)>, usize) {
-        // Twice as many as are wanted, sorted whenever they are full: O(n log wanted).
-        let mut first: Vec<(Rank, (Key<Q>, KeyState))> = Vec::new();
-        let mut matching = 0;
-        let shrink = |first: &mut Vec<(Rank, _)>| {
-            first.sort_by(|(one, _), (other, _)| one.cmp(other));
-            first.truncate(wanted);
-        };
-        for (key, state) in keys {
-            matching += 1;
-            let rank = match sort {
-                // In the order in which they are found.
-                None if first.len() >= wanted => continue,
-                None => Rank::default(),
-                Some(Sort::Phase) => Rank(phase_of(&state) as u64, String::new()),
-                Some(Sort::Group) => Rank(0, self.group_of(&key).unwrap_or_default()),
-                Some(Sort::Failures) => Rank(u64::MAX - u64::from(state.failures), String::new()),
-                Some(Sort::Next) => Rank(next_of(&state), String::new()),
-            };
-            first.push((rank, (key, state)));
-            if first.len() >= (2 * wanted).max(1_024) {
-                shrink(&mut first);
-            }
+    fn rank(&self, sort: Option<Sort>, key: &Key<Q>, state: &KeyState) -> Rank {
+        match sort {
+            // In the order in which they are found.
+            None => Rank::default(),
+            Some(Sort::Phase) => Rank(phase_of(state) as u64, String::new()),
+            Some(Sort::Group) => Rank(0, self.group_of(key).unwrap_or_default()),
+            Some(Sort::Failures) => Rank(u64::MAX - u64::from(state.failures), String::new()),
+            Some(Sort::Next) => Rank(next_of(state), String::new()),
         }
-        shrink(&mut first);
-        (first.into_iter().map(|(_, key)| key).collect(), matching)
     }
 
     fn key_view(&self, key: &Key<Q>, counts: &QueueView) -> KeyView {
@@ -706,10 +698,7 @@ where
         }
         drop(found);
         let is_wanted = |key: &Key<Q>| displays(key, wanted);
-        let in_dead = || {
-            let dead = self.dead.iter().flat_map(|dead| dead.list(usize::MAX));
-            dead.map(|(key, _)| key).find(is_wanted)
-        };
+        let in_dead = || self.find_dead(is_wanted).map(|(key, _)| key);
         let in_queue = || self.shared().snapshot().map(|(key, _)| key).find(is_wanted);
         let key = self
             .history
@@ -725,10 +714,7 @@ where
     }
 
     fn knows(&self, key: &Key<Q>) -> bool {
-        let is_dead = || {
-            let mut dead = self.dead.iter().flat_map(|dead| dead.list(usize::MAX));
-            dead.any(|(dead, _)| dead == *key)
-        };
+        let is_dead = || self.find_dead(|dead| dead == key).is_some();
         let has_state = self.shared().state(key).is_some();
         has_state || self.history.find(|known| known == key).is_some() || is_dead()
     }
@@ -767,8 +753,30 @@ fn phase_of(state: &KeyState) -> KeyPhase {
     }
 }
 
-fn longest_backlog_first(groups: &mut [GroupView]) {
-    groups.sort_by(|a, b| b.ready.cmp(&a.ready).then_with(|| a.name.cmp(&b.name)));
+fn longest_backlog_first(a: &GroupView, b: &GroupView) -> Ordering {
+    b.ready.cmp(&a.ready).then_with(|| a.name.cmp(&b.name))
+}
+
+/// The first `wanted` in an order. O(n log wanted), with memory for twice as many as are wanted.
+fn first<T>(
+    all: impl Iterator<Item = T>,
+    wanted: usize,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
+    let full = wanted.saturating_mul(2).max(1_024);
+    let mut first = Vec::new();
+    let shrink = |first: &mut Vec<T>| {
+        first.sort_by(&order);
+        first.truncate(wanted);
+    };
+    for one in all {
+        first.push(one);
+        if first.len() >= full {
+            shrink(&mut first);
+        }
+    }
+    shrink(&mut first);
+    first
 }
 
 fn group_view(name: String, state: &GroupState) -> GroupView {
