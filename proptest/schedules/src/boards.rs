@@ -14,40 +14,38 @@ use requeue_embassy::{ManualClock, WorkQueue};
 use requeue_interrupts::{Interruptible, interrupt_with};
 use requeue_std::binding::{self, AsShared, Clock};
 use requeue_std::limiter::Exponential;
-use requeue_std::priority::{Plain, WithSuspension};
+use requeue_std::priority::WithSuspension;
 use requeue_std::{
     Action, AddOptions, Added, Instant, KeyState, Producer, Queue, Rejected, Scheduled, WaitError,
 };
 use shuttle::future::block_on;
 
-use crate::bounded::Bounded;
-use crate::cast::{interrupt, is_at_rest};
+use crate::cast::interrupt;
 use crate::waits::{Keys, Limiter, Shared, Waits, curious};
 
-const KEYS: usize = 16;
 const WAITERS: usize = 8;
 
 type Parts = ((), u8, Hand);
-type Of<L> = WorkQueue<Interruptible, u32, KEYS, WithSuspension, L, WAITERS, Parts>;
+type Of<L, const N: usize> = WorkQueue<Interruptible, u32, N, WithSuspension, L, WAITERS, Parts>;
 
-/// The queue for microcontrollers.
-pub struct Board<L: Limiter = Exponential>(Arc<Of<L>>);
+/// The queue for microcontrollers, with room for this many keys.
+pub struct Board<L: Limiter = Exponential, const N: usize = 16>(Arc<Of<L, N>>);
 
-impl<L: Limiter> Clone for Board<L> {
+impl<L: Limiter, const N: usize> Clone for Board<L, N> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<L: Limiter> AsShared for Board<L> {
-    type Host = EmbassyHost<Interruptible, u32, KEYS, WithSuspension, L, WAITERS, Parts>;
+impl<L: Limiter, const N: usize> AsShared for Board<L, N> {
+    type Host = EmbassyHost<Interruptible, u32, N, WithSuspension, L, WAITERS, Parts>;
 
     fn as_shared(&self) -> &binding::Shared<Self::Host> {
         self.0.as_shared()
     }
 }
 
-impl<L: Limiter> Producer<u32> for Board<L> {
+impl<L: Limiter, const N: usize> Producer<u32> for Board<L, N> {
     fn add(&self, key: u32) -> Result<Added, Rejected<u32>> {
         self.0.add(key)
     }
@@ -65,18 +63,22 @@ impl<L: Limiter> Producer<u32> for Board<L> {
     }
 }
 
-impl<L: Limiter> Waits for Board<L> {
+impl<L: Limiter, const N: usize> Waits for Board<L, N> {
     type Priorities = WithSuspension;
     type Handle<'q> = &'q Shared<Self>;
 
     const NAME: &'static str = "boards";
 
-    type Bounded = Full;
+    type Bounded = Board<L, 2>;
 
     fn new() -> Self {
         let mut queue = Queue::new(L::new());
         queue.at(Instant::EPOCH).set_policy(L::policy());
         Self(Arc::new(WorkQueue::from_queue(queue, Hand::new())))
+    }
+
+    fn bounded() -> Self::Bounded {
+        Waits::new()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -91,6 +93,10 @@ impl<L: Limiter> Waits for Board<L> {
     fn advance(by: Duration) {
         let hand = HAND.with_borrow(Option::clone);
         hand.into_iter().for_each(|hand| hand.0.advance(by));
+    }
+
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        block_on(curious(self, self.0.add_wait(key)))
     }
 
     fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
@@ -127,41 +133,6 @@ impl<L: Limiter> Waits for Board<L> {
 
     fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
         block_on(curious(self, self.0.cancel_and_wait(&key))).unwrap()
-    }
-}
-
-/// The queue with room for two keys.
-#[derive(Clone)]
-pub struct Full(Arc<WorkQueue<Interruptible, u32, 2, Plain, Exponential, WAITERS, Parts>>);
-
-impl Bounded for Full {
-    fn full() -> Self {
-        let mut queue = Queue::new(Limiter::new());
-        let _ = queue.at(Instant::EPOCH).add_many([1, 2], |_| {});
-        Self(Arc::new(WorkQueue::from_queue(queue, Hand::new())))
-    }
-
-    fn wait_and_add(&self, key: u32) -> Result<Added, Rejected<u32>> {
-        block_on(self.0.add_wait(key))
-    }
-
-    fn add(&self, key: u32) -> bool {
-        self.0.add(key).is_ok()
-    }
-
-    fn run(&self) -> u32 {
-        let guard = block_on(self.0.get()).unwrap();
-        let key = *guard;
-        guard.success();
-        key
-    }
-
-    fn shut_down(&self) {
-        self.0.shut_down();
-    }
-
-    fn is_at_rest(&self) {
-        is_at_rest(&*self.0);
     }
 }
 

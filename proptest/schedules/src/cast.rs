@@ -23,6 +23,13 @@ pub fn with<Q: Waits, T: Send + 'static>(
     thread::spawn(move || work(&queue))
 }
 
+/// A queue that is full of keys 1 and 2, which are ready.
+pub fn full<Q: Waits>() -> Q::Bounded {
+    let queue = Q::bounded();
+    queue.as_shared().add_many([1, 2], |_| unreachable!());
+    queue
+}
+
 /// A thread that shuts the queue down, sooner or later.
 pub fn stopper<Q: Waits>(queue: &Q) -> JoinHandle<()> {
     with(queue, |queue| {
@@ -39,7 +46,7 @@ pub fn getters<Q: Waits>(
 ) -> (Receiver<u32>, Vec<JoinHandle<()>>) {
     each(queue, getters, move |queue, taken| {
         for _ in 0..count {
-            taken.send(finish::<Q>(queue.get().unwrap())).unwrap();
+            taken.send(run(queue)).unwrap();
         }
     })
 }
@@ -71,6 +78,11 @@ fn each<Q: Waits>(
         with(queue, move |queue| work(queue, sender))
     };
     (receiver, (0..count).map(thread).collect())
+}
+
+/// Waits for a key, and completes it.
+pub fn run<Q: Waits>(queue: &Q) -> u32 {
+    finish::<Q>(queue.get().unwrap())
 }
 
 /// Completes a key, and forgets its failures.

@@ -52,7 +52,7 @@ pub fn explore_all<Q: Waits>(name: &str, scenario: fn()) {
 pub fn explore_each<Q: Waits, P: Send + Sync + 'static, I: Iterator<Item = P>>(
     name: &str,
     draw: fn(u64, usize) -> I,
-    scenario: fn(&P),
+    scenario: fn(&Arc<P>),
 ) {
     let (seed, factor) = (number("SCHEDULES_SEED"), number("SCHEDULES"));
     let (seed, factor) = (seed.unwrap_or(SEED), factor.unwrap_or(1) as usize);

@@ -35,8 +35,6 @@
 #[cfg(shuttle)]
 mod boards;
 #[cfg(shuttle)]
-mod bounded;
-#[cfg(shuttle)]
 mod cast;
 #[cfg(shuttle)]
 mod explore;
@@ -50,11 +48,9 @@ mod waits;
 #[cfg(shuttle)]
 pub use boards::Board;
 #[cfg(shuttle)]
-pub use bounded::Bounded;
-#[cfg(shuttle)]
 pub use cast::{
-    SECOND, at_any_moment, finish, getters, holders, interrupt, is_at_rest, join, next, stopper,
-    with,
+    SECOND, at_any_moment, finish, full, getters, holders, interrupt, is_at_rest, join, next, run,
+    stopper, with,
 };
 #[cfg(shuttle)]
 pub use explore::{explore, explore_all, explore_each};

@@ -15,12 +15,12 @@ use requeue_std::limiter::{Exponential, RateLimiter};
 use requeue_std::priority::{Groups, Plain, Priorities};
 use requeue_std::storage::Growable;
 use requeue_std::{
-    Action, Instant, KeyState, Leftover, Policy, Producer, Queue, WaitError, Workers,
+    Action, Added, Instant, KeyState, Leftover, Policy, Producer, Queue, Rejected, WaitError,
+    Workers,
 };
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::bounded::Bounded;
 use crate::cast::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
@@ -40,17 +40,27 @@ pub trait Waits:
     /// What runs its workers.
     const NAME: &'static str;
 
-    /// The runtime's queue with room for a few keys.
-    type Bounded: Bounded;
+    /// The queue with room for two keys.
+    type Bounded: Waits;
 
     /// An empty queue.
     fn new() -> Self;
+
+    /// The same with room for two keys.
+    fn bounded() -> Self::Bounded;
 
     /// Explores a scenario where there is what the queue needs.
     fn within<R>(work: impl FnOnce() -> R) -> R;
 
     /// Moves the time, which stands still otherwise.
     fn advance(by: Duration);
+
+    /// The runtime's `add_wait`.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>>;
 
     /// The runtime's `get`.
     ///
@@ -206,10 +216,16 @@ where
 
     const NAME: &'static str = "threads";
 
-    type Bounded = crate::bounded::Threads;
+    type Bounded = Self;
 
     fn new() -> Self {
         P::queue().into()
+    }
+
+    fn bounded() -> Self {
+        let mut queue = P::queue();
+        queue.at(Instant::EPOCH).limit_keys(2);
+        queue.into()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -218,6 +234,10 @@ where
 
     fn advance(by: Duration) {
         QueueClock::advance(by);
+    }
+
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        self.add_wait(key)
     }
 
     fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
@@ -284,10 +304,16 @@ where
 
     const NAME: &'static str = "tasks";
 
-    type Bounded = crate::bounded::Tasks;
+    type Bounded = Self;
 
     fn new() -> Self {
         P::queue().into()
+    }
+
+    fn bounded() -> Self {
+        let mut queue = P::queue();
+        queue.at(Instant::EPOCH).limit_keys(2);
+        queue.into()
     }
 
     fn within<R>(work: impl FnOnce() -> R) -> R {
@@ -300,6 +326,10 @@ where
     fn advance(by: Duration) {
         interrupt();
         RUNTIME.with(|runtime| runtime.block_on(tokio::time::advance(by)));
+    }
+
+    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+        block_on(curious(self, self.add_wait(key)))
     }
 
     fn get(&self) -> Result<Keys<'_, Self>, WaitError> {

@@ -1,31 +1,44 @@
-//! Calls of threads and of tasks at the same time, held against the model by `requeue_linear`,
-//! under many schedules of each drawn program.
+//! Calls of threads and of tasks at the same time: under many schedules of each drawn program, some
+//! order of the calls explains every answer.
+//!
+//! A shared queue is **linearizable** if each call takes effect at one point between its beginning
+//! and its end: if one thread made the calls in the order of these points, it would get the same
+//! answers. A lock promises this. It fails once a call looks at something before it takes the lock,
+//! or does its work under two locks.
 #![cfg(shuttle)]
-#![allow(clippy::panic, reason = "a test that panics has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
+mod search;
 mod shared;
+mod trial;
 
 use std::sync::Arc;
 
-use requeue_linear::{Shared, Trial, seeded_programs};
 use requeue_schedules::{Tasks, Threads, Waits, explore_each};
 use shuttle::future::block_on;
 use shuttle::thread;
 
+use crate::trial::{Program, Shared, Trial, programs};
+
 fn explore_programs<N: Waits, Q: Shared>() {
-    explore_each::<N, _, _>("programs", seeded_programs, |program| {
+    explore_each::<N, _, _>("programs", programs, |program: &Arc<Program>| {
         let trial = Arc::new(Trial::<Q>::new(program));
+        let threads = program.0.len();
         let thread = |thread| {
-            let trial = Arc::clone(&trial);
-            thread::spawn(move || block_on(trial.run(thread)))
+            let (trial, program) = (Arc::clone(&trial), Arc::clone(program));
+            thread::spawn(move || block_on(trial.run(thread, &program.0[thread])))
         };
-        let threads: Vec<_> = (0..program.threads.len()).map(thread).collect();
-        for thread in threads {
+        let running: Vec<_> = (0..threads).map(thread).collect();
+        for thread in running {
             let ended = thread.join();
             ended.unwrap_or_else(|_| panic!("{program}a thread has panicked"));
         }
-        if let Err(chart) = block_on(trial.judge()) {
-            panic!("{program}{chart}");
+        if let Err(report) = block_on(trial.judge(threads)) {
+            panic!("{program}{report}");
         }
     });
 }

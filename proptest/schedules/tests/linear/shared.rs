@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use requeue_linear::{Runs, Shared, without_waiting};
 use requeue_proptest::histories::Operation;
 use requeue_proptest::subject::{Answer, AnyLimiter, Call, Configuration, Home, Key};
 use requeue_schedules::Waits;
@@ -10,6 +9,8 @@ use requeue_std::WaitError;
 use requeue_std::binding::{AsShared, Drained, Lock, Next, Reporter, timeout_at};
 use requeue_std::priority::WithSuspension;
 use requeue_std::storage::{Fixed, Growable, Storage};
+
+use crate::trial::{Runs, Shared, without_waiting};
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {

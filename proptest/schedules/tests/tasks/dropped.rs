@@ -8,12 +8,11 @@ use std::task::Poll;
 
 use futures_core::Stream;
 use requeue_schedules::{
-    Bounded, SECOND, Tasks, Waits, explore, explore_all, interrupt, is_at_rest, next, with,
+    SECOND, Tasks, Waits, explore, explore_all, full, interrupt, is_at_rest, next, run, with,
 };
 use requeue_tokio::Action;
 use shuttle::future::{block_on, spawn_local};
 use shuttle::sync::mpsc::channel;
-use shuttle::thread;
 
 use crate::{finish, getter, getters, join, task};
 
@@ -273,24 +272,21 @@ fn a_wait_for_room_that_is_dropped_passes_the_place_on() {
     explore::<Tasks>(
         "one of two tasks that wait for room aborted as a run ends",
         || {
-            let queue = <Tasks as Waits>::Bounded::full();
+            let queue = full::<Tasks>();
             let [aborted, patient] = [3, 4].map(|key| {
                 let queue = queue.clone();
                 spawn_local(async move { queue.add_wait(key).await.is_ok() })
             });
-            let worker = thread::spawn({
-                let queue = queue.clone();
-                move || Bounded::run(&queue)
-            });
+            let worker = with(&queue, run);
             aborted.abort();
             // Nothing else makes room before the second has it, unless the first was served.
             worker.join().unwrap();
             if block_on(aborted).is_ok() {
-                Bounded::run(&queue);
+                run(&queue);
             }
             assert!(block_on(patient).unwrap());
             queue.clear();
-            queue.is_at_rest();
+            is_at_rest(&queue);
         },
     );
 }
