@@ -18,10 +18,9 @@ use requeue_std::priority::WithSuspension;
 use requeue_std::{
     Action, AddOptions, Added, Instant, KeyState, Producer, Queue, Rejected, Scheduled, WaitError,
 };
-use shuttle::future::block_on;
 
 use crate::cast::interrupt;
-use crate::waits::{Keys, Limiter, Shared, Waits, curious};
+use crate::waits::{Keys, Limiter, Shared, Waits, calls, waited};
 
 const WAITERS: usize = 8;
 
@@ -95,45 +94,7 @@ impl<L: Limiter, const N: usize> Waits for Board<L, N> {
         hand.into_iter().for_each(|hand| hand.0.advance(by));
     }
 
-    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
-        block_on(curious(self, self.0.add_wait(key)))
-    }
-
-    fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
-        block_on(curious(self, self.0.get()))
-    }
-
-    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
-        block_on(curious(self, self.0.get_deadline(deadline)))
-    }
-
-    fn next<'q>(
-        &'q self,
-        guard: Keys<'q, Self>,
-        action: Action,
-    ) -> Result<Keys<'q, Self>, WaitError> {
-        block_on(curious(self, self.0.next(guard, action)))
-    }
-
-    fn drain(&self) -> Result<(), WaitError> {
-        block_on(curious(self, self.0.drain()))
-    }
-
-    fn wait_idle(&self) {
-        block_on(curious(self, self.0.wait_idle())).unwrap();
-    }
-
-    fn wait_settled(&self) {
-        block_on(curious(self, self.0.wait_settled())).unwrap();
-    }
-
-    fn flush(&self, key: u32) {
-        block_on(curious(self, self.0.flush(&key))).unwrap();
-    }
-
-    fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
-        block_on(curious(self, self.0.cancel_and_wait(&key))).unwrap()
-    }
+    calls!(|queue| queue.0, waited, Result::unwrap);
 }
 
 /// The clock of one schedule: with it go the wakers of the tasks that have waited for it.

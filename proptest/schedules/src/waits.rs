@@ -1,5 +1,6 @@
 //! What the runtimes can do that waits, so that a scenario is written once.
 
+use std::convert;
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -207,6 +208,77 @@ pub type GroupedThreads = requeue_std::WorkQueue<u32, Grouped, Exponential>;
 /// The queue for tasks whose keys belong to groups.
 pub type GroupedTasks = requeue_tokio::WorkQueue<u32, Grouped, Exponential>;
 
+/// The calls of a runtime: where its queue is, how a call is waited for, and how to take what its
+/// calls return that cannot fail elsewhere.
+macro_rules! calls {
+    (|$this:ident| $queue:expr, $wait:path, $whole:path) => {
+        fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
+            let $this = self;
+            $wait(self, $queue.add_wait(key))
+        }
+
+        fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
+            let $this = self;
+            $wait(self, $queue.get())
+        }
+
+        fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
+            let $this = self;
+            $wait(self, $queue.get_deadline(deadline))
+        }
+
+        fn next<'q>(
+            &'q self,
+            guard: Keys<'q, Self>,
+            action: Action,
+        ) -> Result<Keys<'q, Self>, WaitError> {
+            let $this = self;
+            $wait(self, $queue.next(guard, action))
+        }
+
+        fn drain(&self) -> Result<(), WaitError> {
+            let $this = self;
+            $wait(self, $queue.drain())
+        }
+
+        fn wait_idle(&self) {
+            let $this = self;
+            $whole($wait(self, $queue.wait_idle()))
+        }
+
+        fn wait_settled(&self) {
+            let $this = self;
+            $whole($wait(self, $queue.wait_settled()))
+        }
+
+        fn flush(&self, key: u32) {
+            let $this = self;
+            $whole($wait(self, $queue.flush(&key)))
+        }
+
+        fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
+            let $this = self;
+            $whole($wait(self, $queue.cancel_and_wait(&key)))
+        }
+    };
+}
+
+pub(crate) use calls;
+
+/// What a call of the queue for threads returns: it has waited.
+fn returned<Q, T>(_: &Q, returned: T) -> T {
+    returned
+}
+
+/// What a call of a queue for tasks returns.
+pub(crate) fn waited<Q, F>(queue: &Q, call: F) -> F::Output
+where
+    Q: AsShared + Clone + Send + Sync + 'static,
+    F: Future,
+{
+    block_on(curious(queue, call))
+}
+
 impl<P: Ordered, L: Limiter> Waits for requeue_std::WorkQueue<u32, P, L>
 where
     Machine<P, L>: Send,
@@ -236,45 +308,7 @@ where
         QueueClock::advance(by);
     }
 
-    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
-        self.add_wait(key)
-    }
-
-    fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
-        self.get()
-    }
-
-    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
-        self.get_deadline(deadline)
-    }
-
-    fn next<'q>(
-        &'q self,
-        guard: Keys<'q, Self>,
-        action: Action,
-    ) -> Result<Keys<'q, Self>, WaitError> {
-        self.next(guard, action)
-    }
-
-    fn drain(&self) -> Result<(), WaitError> {
-        self.drain()
-    }
-
-    fn wait_idle(&self) {
-        self.wait_idle();
-    }
-
-    fn wait_settled(&self) {
-        self.wait_settled();
-    }
-
-    fn flush(&self, key: u32) {
-        self.flush(&key);
-    }
-
-    fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
-        self.cancel_and_wait(&key)
-    }
+    calls!(|queue| queue, returned, convert::identity);
 }
 
 impl<P: Ordered, L: Limiter> Runs for requeue_std::WorkQueue<u32, P, L>
@@ -328,50 +362,7 @@ where
         RUNTIME.with(|runtime| runtime.block_on(tokio::time::advance(by)));
     }
 
-    fn add_wait(&self, key: u32) -> Result<Added, Rejected<u32>> {
-        block_on(curious(self, self.add_wait(key)))
-    }
-
-    fn get(&self) -> Result<Keys<'_, Self>, WaitError> {
-        block_on(curious(self, self.get()))
-    }
-
-    fn get_deadline(&self, deadline: Instant) -> Result<Keys<'_, Self>, WaitError> {
-        block_on(curious(self, self.get_deadline(deadline)))
-    }
-
-    fn next<'q>(
-        &'q self,
-        guard: Keys<'q, Self>,
-        action: Action,
-    ) -> Result<Keys<'q, Self>, WaitError> {
-        block_on(curious(self, self.next(guard, action)))
-    }
-
-    fn drain(&self) -> Result<(), WaitError> {
-        block_on(curious(self, self.drain()))
-    }
-
-    fn wait_idle(&self) {
-        block_on(curious(self, self.wait_idle()));
-    }
-
-    fn wait_settled(&self) {
-        block_on(curious(self, self.wait_settled()));
-    }
-
-    fn flush(&self, key: u32) {
-        let queue = self.clone();
-        block_on(curious(self, async move { queue.flush(&key).await }));
-    }
-
-    fn cancel_and_wait(&self, key: u32) -> Option<KeyState> {
-        let queue = self.clone();
-        block_on(curious(
-            self,
-            async move { queue.cancel_and_wait(&key).await },
-        ))
-    }
+    calls!(|queue| queue, waited, convert::identity);
 }
 
 impl<P: Ordered, L: Limiter> Runs for requeue_tokio::WorkQueue<u32, P, L>
@@ -379,7 +370,7 @@ where
     Machine<P, L>: Send,
 {
     fn get_many(&self, max: usize) -> Result<Batch<Self::Host, Self::Handle<'_>>, WaitError> {
-        block_on(curious(self, self.get_many(max)))
+        waited(self, self.get_many(max))
     }
 
     fn run(
