@@ -1,6 +1,7 @@
 //! The window over HTTP: pages, JSON, events, and orders. Owns who may ask and who may change; never
 //! what a queue answers.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
@@ -26,7 +27,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use futures_util::stream::{self, Stream};
 use maud::Markup;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -732,7 +733,8 @@ struct Reader {
     _place: OwnedSemaphorePermit,
 }
 
-/// The fields of the forms. A field that an order does not need is empty.
+/// The fields of the forms. A field that an order does not need is empty. The id and the group are
+/// percent-encoded, because a browser changes line ends and zero bytes in a form.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
@@ -750,7 +752,7 @@ struct Fields {
 
 impl Fields {
     fn command(self) -> Answer<Command> {
-        let (id, group) = (self.id, self.group);
+        let (id, group) = (decode(&self.id)?, decode(&self.group)?);
         Ok(match &*self.action {
             "expedite" => Command::Expedite { id },
             "cancel" => Command::Cancel { id },
@@ -785,6 +787,14 @@ impl Fields {
     }
 }
 
+fn decode(text: &str) -> Answer<String> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| {
+        let message = format!("`{}` is no text", Shown(text));
+        Problem(StatusCode::BAD_REQUEST, message)
+    })
+}
+
 /// The number in a field, `None` if it is empty.
 fn number<T: FromStr>(text: &str) -> Answer<Option<T>> {
     let text = text.trim();
@@ -812,13 +822,17 @@ async fn control(
     let fields = form?.0;
     let who = app.authorize(&headers, peer.map(|peer| peer.0.0), &fields.token)?;
     let command = fields.command()?;
-    let back = match &command {
-        Command::Expedite { id } | Command::Cancel { id } => base.key(&name, id),
-        _ => base.queue(&name),
-    };
-    app.search(&name, move |app, queue| app.order(queue, who, &command))
-        .await?;
-    Ok(Redirect::to(&back))
+    let back = app.search(&name, move |app, queue| {
+        app.order(queue, who, &command)?;
+        Ok(match &command {
+            // To the page of the key, if that is still known.
+            Command::Expedite { id } | Command::Cancel { id } if queue.key(id).is_some() => {
+                base.key(queue.name(), id)
+            }
+            _ => base.queue(queue.name()),
+        })
+    });
+    Ok(Redirect::to(&back.await?))
 }
 
 /// The queues of a program.

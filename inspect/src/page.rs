@@ -362,13 +362,13 @@ fn group_controls(app: &App, base: &Base, view: &QueueView, group: &GroupView) -
     let limits = &group.limits;
     html! {
         (form(app, base, view, &html! {
-            input type="hidden" name="group" value=(group.name);
+            input type="hidden" name="group" value=(encode(&group.name));
             button name="action" value=(action) aria-label={(word) " the group " (name)} { (word) }
         }))
         details {
             summary { "Limits" }
             (form(app, base, view, &html! {
-                input type="hidden" name="group" value=(group.name);
+                input type="hidden" name="group" value=(encode(&group.name));
                 label { "At most active " input type="number" min="0" name="max_active" value=[limits.max_active]; }
                 label { "A second " input type="number" min="0" step="any" name="per_second" value=[limits.rate.map(|rate| rate.per_second)]; }
                 label { "Burst " input type="number" min="1" name="burst" value=[limits.rate.map(|rate| rate.burst)]; }
@@ -477,7 +477,7 @@ fn dead_controls(app: &App, base: &Base, view: &QueueView, id: &str) -> Markup {
         base,
         view,
         &html! {
-            input type="hidden" name="id" value=(id);
+            input type="hidden" name="id" value=(encode(id));
             button name="action" value="retry_dead" aria-label={"Retry " (Shown(id))} { "Retry" }
             button name="action" value="drop_dead" aria-label={"Drop " (Shown(id))} { "Drop" }
         },
@@ -617,7 +617,7 @@ pub(crate) fn key(app: &App, base: &Base, queue: &dyn Inspect, detail: &KeyDetai
             section #control {
                 h2 { "Change" }
                 (form(app, base, &view, &html! {
-                    input type="hidden" name="id" value=(id);
+                    input type="hidden" name="id" value=(encode(id));
                     button name="action" value="expedite" { "End its delay" }
                     button name="action" value="cancel" { "Cancel its work" }
                 }))

@@ -56,7 +56,7 @@ fn main() {
     let Some(program) = candidates.find(|path| path.is_file()) else {
         return println!("NOT RUN: there is no Chromium on this machine");
     };
-    let tests: [Test; 8] = [
+    let tests: [Test; 9] = [
         ("no_worker_is_free", no_worker_is_free),
         ("a_run_hangs", a_run_hangs),
         ("a_group_is_at_its_limit", a_group_is_at_its_limit),
@@ -64,6 +64,7 @@ fn main() {
         ("the_queue_is_paused", the_queue_is_paused),
         ("figures_are_live", figures_are_live),
         ("tables_need_no_script", tables_need_no_script),
+        ("hostile_ids_do_no_harm", hostile_ids_do_no_harm),
         ("every_form_is_readable", every_form_is_readable),
     ];
     let mut browser = Browser::start(&program);
@@ -316,6 +317,53 @@ fn tables_need_no_script(browser: &mut Browser) {
         "Emulation.setScriptExecutionDisabled",
         json!({ "value": false }),
     );
+}
+
+/// Ids that a browser would run, show wrongly, or change in a form, as ids and as names of groups.
+fn hostile_ids_do_no_harm(browser: &mut Browser) {
+    let shop = Shop::open(1, GroupLimits::new());
+    shop.queue.pause();
+    let hostile = [
+        "<script>hacked = 1</script><img src=x onerror=\"hacked = 1\">".to_owned(),
+        "\" autofocus onfocus=\"hacked = 1".to_owned(),
+        "nul \0 escape \u{1b}[2J turn \u{202e} line \n feed \r return".to_owned(),
+        " ?id=x&y#z%41+ ".to_owned(),
+        "ä<&\"'".repeat(1_500),
+    ];
+    for id in &hostile {
+        shop.queue.add(id.clone()).unwrap();
+    }
+    let queue = format!("{}queues/orders", shop.url());
+    for left in (1..=hostile.len()).rev() {
+        browser.open(&queue);
+        let links = "document.querySelectorAll('#keys tbody a')";
+        assert_eq!(browser.eval(&format!("{links}.length")), left);
+        browser.eval(&format!("void setTimeout(() => {links}[0].click())"));
+        browser.wait("Page.loadEventFired");
+        let why = "The queue is paused: no key runs until it is unpaused.";
+        assert_eq!(browser.text("#why p"), why);
+        browser.click("Cancel its work");
+        // Back at the queue, which shows what was done.
+        assert_eq!(browser.text("h1"), "orders");
+        let done = browser.text("#actions td:last-child");
+        assert_eq!(done, "cancelled the key");
+        let strange = "typeof hacked + document.querySelectorAll('main :is(script, img)').length";
+        assert_eq!(browser.eval(strange), "undefined0");
+    }
+    assert!(shop.queue.is_empty());
+
+    for id in &hostile {
+        shop.queue.add(id.clone()).unwrap();
+    }
+    for paused in 0..hostile.len() {
+        browser.open(&queue);
+        let pause =
+            "[...document.querySelectorAll('#groups button')].find((e) => e.innerText === 'Pause')";
+        browser.eval(&format!("void setTimeout(() => {pause}.click())"));
+        browser.wait("Page.loadEventFired");
+        let groups = shop.queue.groups();
+        assert_eq!(groups.filter(|(_, group)| group.paused).count(), paused + 1);
+    }
 }
 
 /// Light and dark, wide and narrow: nothing is wider than the window, and axe finds nothing serious.

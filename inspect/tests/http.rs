@@ -358,15 +358,7 @@ async fn hostile_ids_do_no_harm() {
         !page.contains("<script>") && !page.contains("\" onmouseover") && !page.contains("<i>")
     );
     let strange = |c: char| c.is_control() && c != '\r' && c != '\n' || c == '\u{202e}';
-    let forms = page.split("name=\"id\" value=\"").skip(1);
-    let values: String = forms.map(|rest| rest.split_once('"').unwrap().0).collect();
-    assert!(values.contains('\u{1b}'), "a form sends the id as it is");
-    let shown: usize = page.chars().filter(|c| strange(*c)).count();
-    assert_eq!(
-        shown,
-        values.chars().filter(|c| strange(*c)).count(),
-        "and nothing else shows it"
-    );
+    assert_eq!(page.chars().filter(|c| strange(*c)).count(), 0);
     assert!(page.len() < 150_000, "{}", page.len());
 
     for id in &hostile {
