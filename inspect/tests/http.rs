@@ -672,3 +672,73 @@ async fn a_slow_reader_of_events_holds_no_memory() {
     let answer = send(&app, request("GET", path).body(Body::empty()).unwrap()).await;
     assert_eq!(answer.status(), StatusCode::OK);
 }
+
+/// The log of the program says who did what, also of what was refused.
+#[cfg(feature = "tracing")]
+#[tokio::test]
+async fn actions_are_logged_with_who_and_what() {
+    use std::fmt::Debug;
+    use std::sync::Mutex;
+
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    /// The fields of each event of the window.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<String>>>);
+
+    struct Fields(String);
+
+    impl Visit for Fields {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            write!(self.0, "{field}={value:?} ").unwrap();
+        }
+    }
+
+    impl Subscriber for Log {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() == "requeue_inspect"
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            let mut fields = Fields(String::new());
+            event.record(&mut fields);
+            self.0.lock().unwrap().push(fields.0);
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    // Of the whole program, because actions run on threads of the runtime.
+    let log = Log::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    let queue: WorkQueue<String> = WorkQueue::new();
+    let app = Registry::new()
+        .with(Inspector::new("logged", &queue))
+        .allow_control()
+        .user_header("x-user".parse().unwrap())
+        .router();
+    let token = get_json(&app, "/api/queues").await["token"].clone();
+    for order in [
+        json!({ "action": "pause" }),
+        json!({ "action": "cancel", "id": "gone" }),
+    ] {
+        let post = request("POST", "/api/queues/logged/control")
+            .header("x-requeue-token", token.as_str().unwrap())
+            .header("x-user", "ada")
+            .header("content-type", "application/json");
+        send(&app, post.body(Body::from(order.to_string())).unwrap()).await;
+    }
+    let mut logged = log.0.lock().unwrap().clone();
+    logged.retain(|fields| fields.contains("logged"));
+    let expected = [
+        r#"message=action queue="logged" who="ada" what="{\"action\":\"pause\"}" outcome="paused the queue" "#,
+        r#"message=action queue="logged" who="ada" what="{\"action\":\"cancel\",\"id\":\"gone\"}" outcome="the queue does not have this key" "#,
+    ];
+    assert_eq!(logged, expected);
+}
