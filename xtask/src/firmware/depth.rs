@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use object::read::elf::ElfFile32;
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
+
 use crate::report::Verdict;
 
 /// The names of the functions that rows are made of begin with this.
@@ -31,7 +34,7 @@ struct Function {
 ///
 /// The image has no roots, or one of them is recursive.
 pub(super) fn table(elf: &[u8]) -> Verdict<String> {
-    let functions = read(elf).ok_or("the image is not ELF32 with symbols")?;
+    let functions = read(elf)?;
     let mut table = String::new();
     for (address, function) in &functions {
         if let Some(what) = function.name.strip_prefix(ROOT) {
@@ -84,68 +87,47 @@ fn ends(functions: &BTreeMap<u32, Function>, address: u32) -> bool {
 }
 
 /// Reads the functions of an image.
-fn read(elf: &[u8]) -> Option<BTreeMap<u32, Function>> {
-    let number = |at: usize, bytes: usize| -> Option<u32> {
-        let digits = elf.get(at..at + bytes)?.iter().rev();
-        Some(digits.fold(0, |number, byte| number << 8 | u32::from(*byte)))
-    };
-    let word = |at: usize| number(at, 4);
-    if elf.get(..5)? != b"\x7FELF\x01" {
-        return None;
-    }
-    let (headers, count) = (word(32)? as usize, number(48, 2)? as usize);
-    // Of each section: type, address, offset, size, link.
-    let sections = (0..count).map(|section| {
-        let at = headers + 40 * section;
-        let of = |field| word(at + field);
-        Some([of(4)?, of(12)?, of(16)?, of(20)?, of(24)?])
-    });
-    let sections: Vec<[u32; 5]> = sections.collect::<Option<_>>()?;
-    const SYMBOLS: u32 = 2;
-    let [_, _, symbols, size, names] = *sections.iter().find(|section| section[0] == SYMBOLS)?;
-    let names = sections.get(names as usize)?[2] as usize;
+fn read(image: &[u8]) -> object::Result<BTreeMap<u32, Function>> {
+    let image = ElfFile32::<Endianness>::parse(image)?;
     let (mut named, mut kinds) = (BTreeMap::new(), BTreeMap::new());
-    for at in (symbols..symbols + size).step_by(16).map(|at| at as usize) {
-        let begin = names + word(at)? as usize;
-        let bytes = elf.get(begin..)?.iter().take_while(|byte| **byte != 0);
-        let name = String::from_utf8(bytes.copied().collect()).ok()?;
-        let (address, size) = (word(at + 4)?, word(at + 8)?);
-        const FUNCTION: u8 = 2;
+    for symbol in image.symbols() {
+        let (name, address) = (symbol.name()?, symbol.address() as u32);
         if name.starts_with("$t") || name.starts_with("$d") {
             kinds.insert(address, name.starts_with("$t"));
-        } else if elf.get(at + 12)? & 0xF == FUNCTION && size > 0 {
-            named.insert(address & !1, (name, size));
+        } else if symbol.kind() == SymbolKind::Text && symbol.size() > 0 {
+            named.insert(address & !1, (name.to_owned(), symbol));
         }
     }
     let mut functions = BTreeMap::new();
-    for (address, (name, size)) in named {
-        let holds = |section: &&[u32; 5]| {
-            section[0] == 1 && (section[1]..section[1] + section[3]).contains(&address)
+    for (address, (name, symbol)) in named {
+        let Some(section) = symbol.section_index() else {
+            continue;
         };
-        let Some([_, base, offset, ..]) = sections.iter().find(holds) else {
+        let section = image.section_by_index(section)?;
+        let Some(code) = section.data_range(address.into(), symbol.size())? else {
             continue;
         };
         let is_code = |at: u32| kinds.range(..=at).next_back().is_none_or(|(_, code)| *code);
-        let half = |at: u32| number((at - base + offset) as usize, 2);
         let mut function = Function {
             name,
             ..Function::default()
         };
-        let (mut at, end) = (address, address + size);
-        while at < end {
-            if !is_code(at) {
-                at += 2;
-                continue;
+        let end = address + code.len() as u32;
+        let mut halves = (address..).step_by(2).zip(code.chunks_exact(2));
+        let mut next = || {
+            let (at, half) = halves.next()?;
+            Some((at, u32::from(u16::from_le_bytes([half[0], half[1]]))))
+        };
+        while let Some((at, first)) = next() {
+            if is_code(at) {
+                let is_wide = first >> 11 >= 0b11101;
+                let second = is_wide.then(&mut next).flatten();
+                function.note(at, first, second.map_or(0, |(_, half)| half), address..end);
             }
-            let first = half(at)?;
-            let is_wide = first >> 11 >= 0b11101;
-            let second = if is_wide { half(at + 2)? } else { 0 };
-            function.note(at, first, second, address..end);
-            at += if is_wide { 4 } else { 2 };
         }
         functions.insert(address, function);
     }
-    Some(functions)
+    Ok(functions)
 }
 
 impl Function {
