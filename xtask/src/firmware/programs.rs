@@ -113,12 +113,7 @@ impl Program {
         self.line("cargo build --release --locked")?.run()?;
         let lint = self.line("cargo clippy --release --locked")?;
         lint.args(["--", "-D", "warnings"]).run()?;
-        let image = format!(
-            "{}/{}/release/{}",
-            self.folder(),
-            self.on.target,
-            self.binary
-        );
+        let image = image(self.on, self.binary);
         self.watch(&super::emulator(
             self.on.emulator,
             self.on.arguments,
@@ -131,13 +126,9 @@ impl Program {
         self.on.name
     }
 
-    fn folder(&self) -> String {
-        target(&format!("firmware/{}", self.folder))
-    }
-
-    /// A line of cargo for the package.
+    /// A line of cargo for the package. All packages share a folder, and so their dependencies.
     fn line(&self, line: &str) -> Verdict<Cmd> {
-        let line = cmd(line).args(["--target-dir", &self.folder()]);
+        let line = cmd(line).args(["--target-dir", &target("firmware")]);
         for_target(
             line.dir(format!("examples/firmware/{}", self.folder)),
             self.on.target,
@@ -189,15 +180,15 @@ impl Program {
 /// Runs a storm on two harts: built with their program. They run at once, so that no two storms are
 /// the same. Its counts say whether it has passed.
 pub(super) fn storm(binary: &str) -> Verdict<bool> {
-    let folder = target("firmware/harts");
-    let image = format!("{folder}/{}/release/{binary}", TWO_HARTS.target);
-    let line = super::emulator(
-        &QEMU_RISCV,
-        "-M virt -smp 2 -bios none -serial stdio",
-        &image,
-    )?;
+    let machine = "-M virt -smp 2 -bios none -serial stdio";
+    let line = super::emulator(&QEMU_RISCV, machine, &image(&TWO_HARTS, binary))?;
     println!("$ {line}");
     Ok(line.command().stdin(Stdio::null()).status()?.success())
+}
+
+/// Where cargo puts a program.
+fn image(machine: &Machine, binary: &str) -> String {
+    target(&format!("firmware/{}/release/{binary}", machine.target))
 }
 
 #[cfg(test)]
