@@ -6,7 +6,10 @@
 use std::env;
 use std::fs;
 use std::io;
+#[cfg(unix)]
 use std::os::unix::fs::symlink;
+#[cfg(windows)]
+use std::os::windows::fs::symlink_dir as symlink;
 use std::path::{Path, PathBuf};
 
 use crate::cmd::{Cmd, all, cmd, root, target};
@@ -47,7 +50,7 @@ fn recording() -> Verdict {
 const OLDER: [&str; 2] = ["3", "4"];
 
 /// Checks the libraries and their tests with an older major of kube, in a copy of the workspace
-/// made of links and another lock file. Cargo adds new dependencies to that file.
+/// made of links and another lock file. Cargo adds new dependencies to that file. It shares the builds of clippy.
 fn older(major: &str) -> Verdict {
     let copy = PathBuf::from(target(&format!("kube-majors/{major}")));
     if copy.exists() {
@@ -61,7 +64,7 @@ fn older(major: &str) -> Verdict {
     fs::copy(lock, copy.join("kube/Cargo.lock"))?;
     cmd("cargo check -p requeue-kube -p requeue-kube-testing --all-features --tests --manifest-path")
         .arg(copy.join("kube/Cargo.toml").display().to_string())
-        .args(["--target-dir", &target("kube-majors/target")])
+        .args(["--target-dir", &target("../kube/target")])
         .run()
 }
 
