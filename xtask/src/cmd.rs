@@ -47,16 +47,25 @@ pub(crate) fn write(path: &str, text: impl AsRef<[u8]>) -> Verdict {
 /// A program, its arguments and the variables that are set for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Cmd {
-    variables: Vec<(&'static str, String)>,
+    variables: Vec<(String, String)>,
     words: Vec<String>,
     folder: PathBuf,
 }
 
-/// A command line of words without spaces in them.
+/// A command line of words without spaces in them, perhaps after variables: `LEVEL=2 program word`.
 pub(crate) fn cmd(line: &str) -> Cmd {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let variables: Vec<_> = words
+        .iter()
+        .map_while(|word| word.split_once('='))
+        .collect();
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
     Cmd {
-        variables: Vec::new(),
-        words: line.split_whitespace().map(str::to_owned).collect(),
+        words: words[variables.len()..]
+            .iter()
+            .map(|word| word.to_string())
+            .collect(),
+        variables: variables.iter().map(owned).collect(),
         folder: root().to_owned(),
     }
 }
@@ -75,8 +84,8 @@ impl Cmd {
     }
 
     /// Sets a variable of the environment.
-    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.variables.push((name, value.into()));
+    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
         self
     }
 
@@ -187,9 +196,9 @@ mod tests {
 
     #[test]
     fn a_line_is_shown_as_a_shell_takes_it() {
-        let line = cmd("cargo check").args(["it's", ""]);
+        let line = cmd("LEVEL=2 cargo check").args(["it's", ""]);
         let line = line.env("RUSTFLAGS", "-D warnings");
-        let shown = r"RUSTFLAGS='-D warnings' cargo check 'it'\''s' ''";
+        let shown = r"LEVEL=2 RUSTFLAGS='-D warnings' cargo check 'it'\''s' ''";
         assert_eq!(line.to_string(), shown);
     }
 

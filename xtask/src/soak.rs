@@ -2,58 +2,36 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::cmd::cmd;
+use crate::cmd::{Cmd, cmd};
 use crate::report::{Stop, Verdict};
 
-/// Some tests, and the environment variables for their seed and duration.
-struct Part {
-    name: &'static str,
-    line: &'static str,
-    /// The same in every round.
-    variables: &'static [(&'static str, &'static str)],
-    /// The variable for the seed. Without one, all rounds would be the same, so there is only one.
-    seed: Option<&'static str>,
-}
-
-/// Tests with proptest, worlds and schedules have their own variables. All others use
-/// `REQUEUE_SEED` and `REQUEUE_SOAK`.
-const PARTS: [Part; 6] = [
-    Part {
-        name: "explore",
-        line: "cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
-        variables: &[("REQUEUE_SOAK", "2")],
-        seed: None,
-    },
-    Part {
-        name: "sequences",
-        line: "cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
-        variables: &[("PROPTEST_CASES", "4000")],
-        seed: Some("PROPTEST_RNG_SEED"),
-    },
-    Part {
-        name: "combinations",
-        line: "cargo test --profile soak -p requeue-proptest-tests --test combinations",
-        variables: &[("PROPTEST_CASES", "400"), ("REQUEUE_SOAK", "2")],
-        seed: Some("PROPTEST_RNG_SEED"),
-    },
-    Part {
-        name: "bytes",
-        line: "cargo test --profile soak -p requeue-fuzz --tests -- --nocapture",
-        variables: &[("REQUEUE_SOAK", "50")],
-        seed: Some("REQUEUE_SEED"),
-    },
-    Part {
-        name: "worlds",
-        line: "cargo test --profile soak -p requeue-proptest-tests --test simulation",
-        variables: &[("REQUEUE_SIM_SEEDS", "5000")],
-        seed: Some("REQUEUE_SIM_FIRST"),
-    },
-    Part {
-        name: "schedules",
-        line: "cargo test --release -p requeue-schedules -- --nocapture",
-        variables: &[("RUSTFLAGS", "--cfg shuttle -D warnings")],
-        seed: Some("SCHEDULES_SEED"),
-    },
+/// Tests, and the variable for their seed. Without one, all rounds would be the same, so there is
+/// only one.
+const PARTS: [(&str, Option<&str>); 6] = [
+    (
+        "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
+        None,
+    ),
+    (
+        "PROPTEST_CASES=4000 cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
+        Some("PROPTEST_RNG_SEED"),
+    ),
+    (
+        "PROPTEST_CASES=400 REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest-tests --test combinations",
+        Some("PROPTEST_RNG_SEED"),
+    ),
+    (
+        "REQUEUE_SOAK=50 cargo test --profile soak -p requeue-fuzz --tests -- --nocapture",
+        Some("REQUEUE_SEED"),
+    ),
+    (
+        "REQUEUE_SIM_SEEDS=5000 cargo test --profile soak -p requeue-proptest-tests --test simulation",
+        Some("REQUEUE_SIM_FIRST"),
+    ),
+    (
+        "RUSTFLAGS=--cfg=shuttle cargo test --release -p requeue-schedules -- --nocapture",
+        Some("SCHEDULES_SEED"),
+    ),
 ];
 
 /// `--minutes M [--seed S]`. Every part has its share of the time, and at least one round. A round
@@ -68,31 +46,21 @@ pub(crate) fn run(words: &[&str]) -> Verdict {
     println!("soak: {minutes} minutes, --seed {seed}; each round has another seed");
     let start = Instant::now();
     let end = start + Duration::from_secs(minutes * 60);
-    for (part, left) in PARTS.iter().zip((1..=PARTS.len() as u32).rev()) {
+    for ((line, variable), left) in PARTS.iter().zip((1..=PARTS.len() as u32).rev()) {
         // An equal share of the remaining time for each remaining part.
         let until = Instant::now() + end.saturating_duration_since(Instant::now()) / left;
-        for number in 0.. {
-            if number > 0 && (part.seed.is_none() || Instant::now() >= until) {
+        let rounds = if variable.is_some() { u64::MAX } else { 1 };
+        for number in 0..rounds {
+            if number > 0 && Instant::now() >= until {
                 break;
             }
-            println!("soak: {}, round {number}", part.name);
-            round(part, nth(seed, number))?;
+            // The shown line repeats the round.
+            let seeded = |line: Cmd, name: &&str| line.env(name, nth(seed, number).to_string());
+            variable.iter().fold(cmd(line), seeded).run()?;
         }
     }
     println!("soak: nothing found in {} s", start.elapsed().as_secs());
     Ok(())
-}
-
-/// Runs a part once. The shown line repeats it.
-fn round(part: &Part, seed: u64) -> Verdict {
-    let mut line = cmd(part.line);
-    for (variable, value) in part.variables {
-        line = line.env(variable, *value);
-    }
-    if let Some(variable) = part.seed {
-        line = line.env(variable, seed.to_string());
-    }
-    line.run()
 }
 
 /// The seed of a round. Tests count upwards from it, so the next one is far away.
@@ -146,7 +114,11 @@ mod tests {
 
     #[test]
     fn every_part_but_the_exhaustive_one_takes_a_seed() {
-        let without = PARTS.iter().filter(|part| part.seed.is_none());
-        assert!(without.map(|part| part.name).eq(["explore"]));
+        let without = PARTS.iter().filter(|(_, variable)| variable.is_none());
+        let lines: Vec<&str> = without.map(|(line, _)| *line).collect();
+        assert!(
+            matches!(lines[..], [line] if line.contains("--test explore")),
+            "{lines:?}"
+        );
     }
 }
