@@ -6,7 +6,7 @@ use crate::cmd::{read, root, target};
 use crate::examples;
 use crate::report::{Verdict, verdict};
 use crate::tidy::committed;
-use crate::tools::{LYCHEE, MDBOOK};
+use crate::tools::wheel;
 
 const SOURCES: &str = "docs/book/src";
 
@@ -16,9 +16,7 @@ pub(crate) fn links() -> Verdict {
 }
 
 fn lychee(pages: Vec<String>) -> Verdict {
-    let line = LYCHEE
-        .get()?
-        .args("--offline --include-fragments --no-progress".split(' '));
+    let line = wheel("bin/lychee")?.args("--offline --include-fragments --no-progress".split(' '));
     line.args(pages).run()
 }
 
@@ -26,9 +24,7 @@ fn lychee(pages: Vec<String>) -> Verdict {
 pub(crate) fn run() -> Verdict {
     verdict(&mistakes()?)?;
     let (pages, sources) = (target("book"), format!("file://{}", root().display()));
-    let build = MDBOOK
-        .get()?
-        .args(["build", "docs/book", "--dest-dir", &pages]);
+    let build = wheel("bin/mdbook")?.args(["build", "docs/book", "--dest-dir", &pages]);
     build.run()?;
     let mut written = Vec::new();
     for entry in fs::read_dir(&pages)? {

