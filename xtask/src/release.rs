@@ -13,13 +13,13 @@ use crate::workspace::{KUBE, OURS, Package, published};
 
 /// The checks in order, the quick ones first.
 const CHECKS: &[Step] = steps! {
-    "numbers" "one version and one oldest Rust, in manifests and on pages" numbers;
-    "changelog" "CHANGELOG.md says what is released" changelog;
-    "address" "the repository's address is there, or no page links to it" address;
-    "api" "the public items of what is published are those of docs/api" api::check_all;
-    "semver" "no breaking change since the last tag that the version does not tell" semver;
-    "packages" "what is packaged holds what it should, and builds" packages;
-    "minimal" "the packages build with the oldest dependencies that they allow" minimal;
+    "numbers" 1 "one version and one oldest Rust, in manifests and on pages" numbers;
+    "changelog" 1 "CHANGELOG.md says what is released" changelog;
+    "address" 5 "the repository's address is there, or no page links to it" address;
+    "api" 60 "the public items of what is published are those of docs/api" api::check_all;
+    "semver" 300 "no breaking change since the last tag that the version does not tell" semver;
+    "packages" 200 "what is packaged holds what it should, and builds" packages;
+    "minimal" 200 "the packages build with the oldest dependencies that they allow" minimal;
 };
 
 /// `--dry-run [CHECK…]`. Nothing here publishes.

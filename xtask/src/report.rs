@@ -2,6 +2,8 @@
 
 use std::env;
 use std::fmt::Display;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The result of a step.
@@ -42,6 +44,8 @@ pub(crate) fn verdict(failures: &[String]) -> Verdict {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
+    /// Roughly how long it takes the first time, on two processors.
+    pub(crate) seconds: u32,
     pub(crate) run: fn() -> Verdict,
 }
 
@@ -94,25 +98,78 @@ impl How {
 pub(crate) fn run(steps: &[&Step], how: How) -> Verdict {
     let mut rows = Vec::new();
     let mut failed = Vec::new();
-    let start = Instant::now();
+    let planned = steps.iter().map(|step| step.seconds).sum();
+    let mut plan = Plan {
+        planned,
+        done: 0,
+        start: Instant::now(),
+    };
     for (index, step) in steps.iter().enumerate() {
         if how.stops && !failed.is_empty() {
             rows.push(row(step.name, "not run", Duration::ZERO, ""));
             continue;
         }
-        let (number, planned) = (index + 1, steps.len());
-        let (name, about, seconds) = (step.name, step.about, start.elapsed().as_secs());
-        println!("\n=== {number} of {planned}, after {seconds} s, {name}: {about}");
+        let (number, of, left) = (index + 1, steps.len(), plan.left(Duration::ZERO));
+        println!(
+            "\n=== {number} of {of}, {left}, {}: {}",
+            step.name, step.about
+        );
         let begun = Instant::now();
-        let (result, why, has_failed) = how.judge((step.run)());
+        let verdict = plan.watch(step);
+        let (result, why, has_failed) = how.judge(verdict);
         failed.extend(has_failed.then(|| step.name.to_owned()));
         rows.push(row(step.name, result, begun.elapsed(), &why));
         println!("{}", rows[index]);
+        plan.done += step.seconds;
     }
     println!("\n{:<10} {:<8} {:>7}", "step", "result", "seconds");
     rows.iter().for_each(|row| println!("{row}"));
     verdict(&failed)
 }
+
+/// How much is left to do, in seconds of a first time.
+struct Plan {
+    planned: u32,
+    done: u32,
+    start: Instant,
+}
+
+impl Plan {
+    /// Runs a step, and says twice a minute how long all that is left takes.
+    fn watch(&self, step: &Step) -> Verdict {
+        let (running, ended) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let begun = Instant::now();
+                while ended.recv_timeout(HALF_A_MINUTE) == Err(RecvTimeoutError::Timeout) {
+                    let step_done = begun
+                        .elapsed()
+                        .min(Duration::from_secs(step.seconds.into()));
+                    println!("=== {}: {}", step.name, self.left(step_done));
+                }
+            });
+            let verdict = (step.run)();
+            drop(running);
+            verdict
+        })
+    }
+
+    /// The time left, with so much done of the present step. A machine that has been slower so far
+    /// stays slower. One that has been faster had built something before.
+    fn left(&self, of_step: Duration) -> String {
+        let done = f64::from(self.done) + of_step.as_secs_f64();
+        // A download in the first minute says little about the rest.
+        let pace = (self.start.elapsed().as_secs_f64() + 60.0) / (done + 60.0);
+        let seconds = pace.max(1.0) * (f64::from(self.planned) - done);
+        match (seconds / 60.0).round() {
+            0.0 => "less than a minute left".to_owned(),
+            minutes => format!("about {minutes} min left"),
+        }
+    }
+}
+
+/// How often the time left is shown.
+const HALF_A_MINUTE: Duration = Duration::from_secs(30);
 
 fn row(name: &str, result: &str, took: Duration, why: &str) -> String {
     let seconds = took.as_secs_f64();
@@ -125,8 +182,13 @@ mod tests {
     use super::*;
 
     const fn step(name: &'static str, run: fn() -> Verdict) -> Step {
-        let about = "";
-        Step { name, about, run }
+        let (about, seconds) = ("", 60);
+        Step {
+            name,
+            about,
+            seconds,
+            run,
+        }
     }
     const GOOD: Step = step("good", || Ok(()));
     const BAD: Step = step("bad", || Err("broken".into()));
@@ -155,6 +217,27 @@ mod tests {
         assert_eq!(skipped, ["FAILED", "skipped", "FAILED"]);
         let not_run = words(|| Err(Stop::NotRun("no nightly".to_owned())));
         assert_eq!(not_run, ["FAILED", "NOT RUN", "NOT RUN"]);
+    }
+
+    #[test]
+    fn what_is_left_grows_on_a_slow_machine_and_does_not_shrink_where_much_is_built() {
+        let left = |elapsed, done, of_step| {
+            let start = Instant::now()
+                .checked_sub(Duration::from_secs(elapsed))
+                .unwrap();
+            Plan {
+                planned: 600,
+                done,
+                start,
+            }
+            .left(Duration::from_secs(of_step))
+        };
+        assert_eq!(left(0, 0, 0), "about 10 min left");
+        assert_eq!(left(10, 300, 0), "about 5 min left");
+        assert_eq!(left(300, 240, 60), "about 5 min left");
+        assert_eq!(left(660, 240, 60), "about 10 min left");
+        assert_eq!(left(60, 0, 0), "about 20 min left");
+        assert_eq!(left(600, 580, 0), "less than a minute left");
     }
 
     #[test]

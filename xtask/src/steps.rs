@@ -10,10 +10,12 @@ use crate::tools::{wheel, with_axe, with_protoc};
 use crate::workspace::{OURS, published};
 use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
 
-/// A table of steps: name, what it checks, function.
+/// A table of steps: name, seconds, what it checks, function.
 macro_rules! steps {
-    ($($name:literal $about:literal $run:path;)*) => {
-        &[$($crate::report::Step { name: $name, about: $about, run: $run }),*]
+    ($($name:literal $seconds:literal $about:literal $run:path;)*) => {
+        &[$($crate::report::Step {
+            name: $name, seconds: $seconds, about: $about, run: $run
+        }),*]
     };
 }
 pub(crate) use steps;
@@ -21,33 +23,33 @@ pub(crate) use steps;
 /// Every step, in order: the quick ones first, and the tests last, so that their results are at the
 /// end of the output.
 pub(crate) const STEPS: &[Step] = steps! {
-    "fmt" "the sources are formatted" fmt;
-    "tidy" "packages use only lower layers, the state machine no runtime, pages name real tests" tidy::run;
-    "links" "the links of every page" book::links;
-    "workflows" "GitHub's workflows, checked by zizmor" workflows;
-    "book" "the guide: its contents, and its pages, in target/book" book::run;
-    "clippy" "every target of every package, warnings denied" clippy;
-    "doc" "the documentation, warnings denied" doc;
-    "api" "the public items of published packages are those of docs/api" api::check;
-    "features" "the features of published packages: each alone, every pair, and all" builds::features;
-    "no_std" "the packages for firmware, built for its processors" builds::no_std;
-    "msrv" "published packages, built with the oldest Rust of their manifests" builds::msrv;
-    "deny" "licences, versions and sources of dependencies" deny;
-    "systems" "published packages compile for macOS, Windows and WebAssembly" builds::systems;
-    "processors" "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
-    "schedules" "waiting, waking and ending, under many schedules of the threads" schedules;
-    "fuzz" "half a minute of random operations, if nightly Rust is installed" fuzz::run;
-    "instructions" "instructions of growable queues, compared with examples/bench/bounds.md" bounds::instructions;
-    "firmware" "client-go's recordings and an application, on emulated boards" firmware::run;
-    "full_disk" "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
-    "kube" "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
-    "shards" "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
-    "replicas" "the webhooks on a real PostgreSQL and etcd, if there are any or a Debian" servers::replicas;
-    "build" "the programs of the next steps" builds::tests;
-    "replay" "recordings of the real client-go, on each runtime" replay;
-    "examples" "the programs of the guide print what their first comments say" examples::run;
-    "doctest" "the examples in the documentation" doctest;
-    "test" "the tests" test;
+    "fmt" 2 "the sources are formatted" fmt;
+    "tidy" 1 "packages use only lower layers, the state machine no runtime, pages name real tests" tidy::run;
+    "links" 3 "the links of every page" book::links;
+    "workflows" 3 "GitHub's workflows, checked by zizmor" workflows;
+    "book" 3 "the guide: its contents, and its pages, in target/book" book::run;
+    "clippy" 90 "every target of every package, warnings denied" clippy;
+    "doc" 25 "the documentation, warnings denied" doc;
+    "api" 40 "the public items of published packages are those of docs/api" api::check;
+    "features" 90 "the features of published packages: each alone, every pair, and all" builds::features;
+    "no_std" 20 "the packages for firmware, built for its processors" builds::no_std;
+    "msrv" 60 "published packages, built with the oldest Rust of their manifests" builds::msrv;
+    "deny" 5 "licences, versions and sources of dependencies" deny;
+    "systems" 40 "published packages compile for macOS, Windows and WebAssembly" builds::systems;
+    "processors" 60 "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
+    "schedules" 145 "waiting, waking and ending, under many schedules of the threads" schedules;
+    "fuzz" 115 "half a minute of random operations, if nightly Rust is installed" fuzz::run;
+    "instructions" 60 "instructions of growable queues, compared with examples/bench/bounds.md" bounds::instructions;
+    "firmware" 145 "client-go's recordings and an application, on emulated boards" firmware::run;
+    "full_disk" 15 "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
+    "kube" 285 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
+    "shards" 60 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
+    "replicas" 80 "the webhooks on a real PostgreSQL and etcd, if there are any or a Debian" servers::replicas;
+    "build" 110 "the programs of the next steps" builds::tests;
+    "replay" 30 "recordings of the real client-go, on each runtime" replay;
+    "examples" 60 "the programs of the guide print what their first comments say" examples::run;
+    "doctest" 35 "the examples in the documentation" doctest;
+    "test" 150 "the tests" test;
 };
 
 /// The steps of `cargo xtask test`.
