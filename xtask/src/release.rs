@@ -129,29 +129,22 @@ fn changelog() -> Verdict {
 
 /// The mistake, if any. Before a tag there has to be an entry. At a tag no entry may be left over.
 fn mistake(text: &str, version: &str, is_tagged: bool) -> Option<String> {
-    // The rest of a title's line, and the number of entries in its section.
+    // Whether a section has entries, if it is there.
     let section = |title: &str| {
-        let (_, section) = text.split_once(&format!("## [{title}]"))?;
-        let section = section.split("\n## ").next()?;
-        let entries = section.lines().filter(|line| line.starts_with("- "));
-        Some((section.lines().next()?, entries.count()))
+        let (_, section) = text.split_once(title)?;
+        Some(section.split("\n## ").next()?.contains("\n- "))
     };
-    let has_more = section("Unreleased").is_some_and(|(_, entries)| entries > 0);
-    match section(version) {
-        Some((_, 0)) => Some(format!("{version} has no entries")),
-        Some((rest, _)) if !is_date(rest) => Some(format!(
-            "{version} has no date: `## [{version}] - YYYY-MM-DD`"
-        )),
-        Some(_) if is_tagged && has_more => Some("[Unreleased] has entries at a tag".to_owned()),
-        None if is_tagged => Some(format!("no section [{version}], the tag's")),
-        None if !has_more => Some(format!("nothing under [Unreleased] or [{version}]")),
-        _ => None,
-    }
-}
-
-fn is_date(rest: &str) -> bool {
-    let digit = |c: char| if c.is_ascii_digit() { '0' } else { c };
-    rest.chars().map(digit).eq(" - 0000-00-00".chars())
+    let released = format!("## [{version}] - 20");
+    let mistake = match (section(&released), section("## [Unreleased]")) {
+        (Some(false), _) => "the section of the version has no entries",
+        (Some(true), Some(true)) if is_tagged => "[Unreleased] has entries at a tag",
+        (None, _) if is_tagged => "no section of the tag's version with its date",
+        (None, Some(false) | None) => {
+            "no entries under [Unreleased], and no section of the version"
+        }
+        _ => return None,
+    };
+    Some(format!("{mistake}: `{released}YY-MM-DD`"))
 }
 
 /// While the repository of the manifests does not answer, no page may link to it or to its
@@ -203,10 +196,10 @@ fn of(line: Cmd, packages: &[Package]) -> Cmd {
     line.args(packages.iter().flat_map(|package| ["-p", &package.name]))
 }
 
-/// The files of every package, and the maximum size of a file and of an archive, in bytes. The
-/// largest of today are a lock file and `requeue-core`.
+/// The files of every package, and the maximum size of a file, as `find` writes it, and of an archive,
+/// in bytes. The largest of today are a lock file and `requeue-core`.
 const NEEDED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
-const FILE_MAX: u64 = 150_000;
+const FILE_MAX: &str = "+150000c";
 const ARCHIVE_MAX: u64 = 500_000;
 
 /// Makes the archives of published packages. Cargo builds each package with the others, and with
@@ -216,10 +209,7 @@ fn packages() -> Verdict {
     let folder = target("packages");
     let mut mistakes = Vec::new();
     for name in unpack(&folder)? {
-        let archive = format!("package/{name}.crate");
-        let size = fs::metadata(format!("{folder}/{archive}"))?.len();
-        let list = cmd("tar -tvzf").arg(archive).dir(&folder).read()?;
-        mistakes.extend(wrong(&name, size, &list));
+        mistakes.extend(wrong(&folder, &name)?);
     }
     // Cargo cannot build this package, because its dependencies are in no registry yet.
     let kube = cmd("cargo check -p requeue-kube --all-features --features k8s-openapi/latest");
@@ -267,28 +257,20 @@ fn choose(folder: &str, names: &[String], is_chosen: impl Fn(&str) -> bool) -> V
     write(&format!("{folder}/Cargo.toml"), workspace)
 }
 
-/// The mistakes of a package with an archive of so many bytes and the given list of tar.
-fn wrong(name: &str, archive: u64, list: &str) -> Vec<String> {
-    // Rights, owner, size, day, time, path.
-    let files = list
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let files = files.filter_map(|words| Some((words.get(2)?.parse().ok()?, *words.get(5)?)));
-    let files: Vec<(u64, &str)> = files.collect();
-    println!(
-        "{name}: {} files, an archive of {archive} bytes",
-        files.len()
-    );
-    let is_there = |needed: &str| {
-        let path = format!("{name}/{needed}");
-        files.iter().any(|(_, file)| *file == path)
-    };
-    let absent = NEEDED.iter().filter(|needed| !is_there(needed));
+/// The mistakes of a package that is unpacked in a folder, below which its archive is.
+fn wrong(folder: &str, name: &str) -> Verdict<Vec<String>> {
+    let archive = fs::metadata(format!("{folder}/package/{name}.crate"))?.len();
+    println!("{name}: an archive of {archive} bytes");
+    let is_there = |file: &str| Path::new(&format!("{folder}/{name}/{file}")).is_file();
+    let absent = NEEDED.iter().filter(|file| !is_there(file));
     let mut found: Vec<String> = absent.map(|file| format!("{name} has no {file}")).collect();
-    let large = files.iter().filter(|(size, _)| *size > FILE_MAX);
-    found.extend(large.map(|(size, file)| format!("{file} has {size} bytes")));
+    let large = cmd("find")
+        .args([name, "-type", "f", "-size", FILE_MAX])
+        .dir(folder)
+        .read()?;
+    found.extend(large.lines().map(|file| format!("{file} is too large")));
     found.extend((archive > ARCHIVE_MAX).then(|| format!("{name} has {archive} bytes")));
-    found
+    Ok(found)
 }
 
 /// Checks the packages with the oldest versions that they ask for. Dependencies of tests are left
@@ -350,46 +332,46 @@ mod tests {
     const BOTH: &str = "## [Unreleased]\n- b\n## [1.2.3] - 2026-01-31\n### Added\n- a\n";
     const RELEASED: &str = "## [Unreleased]\n\n## [1.2.3] - 2026-01-31\n- a\n";
 
+    #[track_caller]
+    fn assert_mistake(text: &str, is_tagged: bool, what: &str) {
+        let found = mistake(text, "1.2.3", is_tagged).unwrap();
+        assert!(found.starts_with(what), "{found}");
+    }
+
     #[test]
     fn something_is_to_be_released() {
         for text in ["## [Unreleased]\n- a\n", RELEASED, BOTH] {
             assert_eq!(mistake(text, "1.2.3", false), None, "{text}");
         }
         for text in ["## [Unreleased]\n", "## [1.2.2] - 2026-01-31\n- a\n"] {
-            assert!(
-                mistake(text, "1.2.3", false)
-                    .unwrap()
-                    .contains("nothing under")
-            );
+            assert_mistake(text, false, "no entries under [Unreleased]");
         }
     }
 
     #[test]
     fn at_a_tag_nothing_is_left_over() {
         assert_eq!(mistake(RELEASED, "1.2.3", true), None);
-        assert!(mistake(BOTH, "1.2.3", true).unwrap().contains("at a tag"));
-        let found = mistake("## [Unreleased]\n- a\n", "1.2.3", true).unwrap();
-        assert!(found.contains("no section [1.2.3]"), "{found}");
+        assert_mistake(BOTH, true, "[Unreleased] has entries");
+        assert_mistake(
+            "## [Unreleased]\n- a\n",
+            true,
+            "no section of the tag's version",
+        );
     }
 
     #[test]
     fn a_release_has_a_date_and_entries() {
         for title in ["## [1.2.3]", "## [1.2.3] - soon", "## [1.2.3] 2026-01-31"] {
-            let found = mistake(&format!("{title}\n- a\n"), "1.2.3", false).unwrap();
-            assert!(found.contains("no date"), "{found}");
+            assert_mistake(
+                &format!("{title}\n- a\n"),
+                true,
+                "no section of the tag's version",
+            );
         }
-        let found = mistake("## [1.2.3] - 2026-01-31\n", "1.2.3", false).unwrap();
-        assert!(found.contains("no entries"), "{found}");
-    }
-
-    #[test]
-    fn a_package_holds_what_it_should_and_is_small() {
-        let row = |size: u64, file: &str| format!("-rw-r--r-- 0/0 {size} 1 2 a-1.0.0/{file}\n");
-        let mut list: String = NEEDED.map(|file| row(1, file)).concat();
-        assert_eq!(wrong("a-1.0.0", 1, &list), [""; 0]);
-        list = list.replace("LICENSE-MIT", "LICENSE") + &row(FILE_MAX + 1, "all.json");
-        let found = wrong("a-1.0.0", ARCHIVE_MAX + 1, &list);
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(found[0], "a-1.0.0 has no LICENSE-MIT");
+        assert_mistake(
+            "## [1.2.3] - 2026-01-31\n",
+            false,
+            "the section of the version has no",
+        );
     }
 }
