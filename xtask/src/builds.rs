@@ -1,6 +1,7 @@
 //! Builds with other features, targets and compilers, and tests on other processors.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::examples;
@@ -41,18 +42,38 @@ pub(crate) fn tests() -> Verdict {
     core_alone("cargo build --tests").run()
 }
 
-/// Checks every feature of published packages alone, every pair, and all. One package at a time, so
-/// that no other member of the workspace enables a feature that this one forgot.
+/// Checks published packages with no feature, with each one, and with all. Also checks every pair of
+/// the features that a package's own sources name. A feature that they do not name only turns on
+/// those of other packages, whose own pairs are checked. One package at a time, so that no other
+/// member of the workspace enables a feature that this one forgot.
 pub(crate) fn features() -> Verdict {
-    let pairs = "--feature-powerset --depth 2 --exclude-features default";
-    let lines = [pairs, "--all-features"].map(|sets| {
-        let check = wheel("bin/cargo-hack")?.args("hack check --lib --keep-going".split(' '));
-        let check = check.args("--workspace --ignore-private".split(' '));
-        Ok(with_protoc(
-            check.args(sets.split(' ')).env("RUSTFLAGS", "-D warnings"),
-        ))
-    });
-    run_each(lines.into_iter().collect::<Verdict<Vec<_>>>()?)
+    let hack = wheel("bin/cargo-hack")?.args(["hack", "check", "--lib", "--keep-going"]);
+    let check = |sets: &str, names: Vec<&String>| {
+        let names = names
+            .into_iter()
+            .flat_map(|name| ["--include-features", name]);
+        let line = hack.clone().args(sets.split(' ')).args(names);
+        with_protoc(line.env("RUSTFLAGS", "-D warnings"))
+    };
+    let mut lines = vec![check(
+        "--workspace --ignore-private --all-features",
+        Vec::new(),
+    )];
+    for package in &published(OURS)? {
+        let folder = Path::new(&package.manifest).with_file_name("src");
+        let text = cmd("git --no-pager grep --no-index -h").args(["", &*folder.to_string_lossy()]);
+        let text = text.read()?;
+        let is_named = |name: &&String| text.contains(&format!("feature = \"{name}\""));
+        let (named, others): (Vec<_>, Vec<_>) = package.features.iter().partition(is_named);
+        for (sets, names) in [
+            ("--feature-powerset --depth 2", named),
+            ("--each-feature", others),
+        ] {
+            let sets = format!("{sets} -p {}", package.name);
+            lines.extend((!names.is_empty()).then(|| check(&sets, names)));
+        }
+    }
+    run_each(lines)
 }
 
 /// Package, features, target. A Cortex-M0, and a RISC-V without the A extension, have no atomic

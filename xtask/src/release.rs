@@ -306,6 +306,7 @@ mod tests {
             rust_version: None,
             library: None,
             dependencies: Vec::new(),
+            features: Vec::new(),
         }
     }
 

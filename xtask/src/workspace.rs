@@ -19,6 +19,7 @@ pub(crate) struct Package {
     pub(crate) library: Option<String>,
     /// The dependencies of its users.
     pub(crate) dependencies: Vec<String>,
+    pub(crate) features: Vec<String>,
 }
 
 /// The workspaces. `kube` is one of its own.
@@ -70,6 +71,7 @@ impl Package {
                 .find(|target| target["kind"][0] == "lib")
                 .and_then(|target| text(&target["src_path"])),
             dependencies: for_users.filter_map(|to| text(&to["name"])).collect(),
+            features: answer["features"].as_object()?.keys().cloned().collect(),
         })
     }
 }
