@@ -4,42 +4,50 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cmd::{Cmd, cmd, run_each, target};
-use crate::examples;
 use crate::report::{Stop, Verdict};
 use crate::toolchain::{self, for_rust_version, for_system, for_target};
 use crate::tools::{QEMU_PPC64, wheel, with_protoc};
 use crate::workspace::{OURS, published};
 
-/// A command of cargo for every package of the workspace with all features. Any other selection
-/// would build the dependencies of the tests again. Incremental data is almost half of what a first
-/// build writes, so it is off: tests are mostly built once. The left out package is only for the
-/// step `api`, with many dependencies that nothing else needs.
-pub(crate) fn whole(command: &str) -> Cmd {
-    let line = cmd(command).args(["--workspace", "--all-features", "--exclude", "public-items"]);
-    with_protoc(line.env("CARGO_INCREMENTAL", "0"))
+/// Programs around the queue. Their servers, clients and databases take longer to build than all
+/// the rest.
+const SERVICES: [&str; 6] = [
+    "requeue-bench",
+    "requeue-cookbook",
+    "requeue-inspect",
+    "requeue-shards",
+    "requeue-shards-proof",
+    "webhooks",
+];
+
+/// A command of cargo for the queue, its runtimes and its kit: every package but those above, and
+/// but one that only the step `api` builds. All features are on.
+pub(crate) fn product(command: &str) -> Cmd {
+    let others = SERVICES.into_iter().chain(["public-items"]);
+    let line = cmd(command).args(["--workspace", "--all-features"]);
+    once(line.args(others.flat_map(|name| ["--exclude", name])))
+}
+
+/// A command of cargo for the programs around the queue, with all features. Another selection would
+/// build their dependencies again.
+pub(crate) fn services(command: &str) -> Cmd {
+    let line = cmd(command).args(SERVICES.into_iter().flat_map(|name| ["-p", name]));
+    once(with_protoc(line.arg("--all-features")))
 }
 
 /// A command of cargo for core alone.
 pub(crate) fn core_alone(command: &str) -> Cmd {
-    let line = cmd(command).args(["-p", "requeue-core", "--no-default-features"]);
+    once(cmd(command).args(["-p", "requeue-core", "--no-default-features"]))
+}
+
+/// Incremental data is almost half of what a first build writes, and tests are mostly built once.
+fn once(line: Cmd) -> Cmd {
     line.env("CARGO_INCREMENTAL", "0")
 }
 
-/// Builds a program, and an example with it. Without a target that may use `dev-dependencies`,
-/// cargo would leave out their features, and build most of it again.
-pub(crate) fn program(name: &str) -> Verdict {
-    whole("cargo build --example threads")
-        .args(name.split(' '))
-        .run()
-}
-
-/// Builds every test, and the programs that tests start, in one command, so that cargo shows its
-/// progress.
+/// Builds every test in one command, so that cargo shows its progress.
 pub(crate) fn tests() -> Verdict {
-    let names = examples::names()?;
-    let examples = names.iter().flat_map(|name| ["--example", name]);
-    whole("cargo build --tests").args(examples).run()?;
-    core_alone("cargo build --tests").run()
+    run_each([product, core_alone].map(|of| of("cargo build --tests")))
 }
 
 /// Checks published packages with no feature, with each one, and with all. Also checks every pair of

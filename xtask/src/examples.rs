@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::builds::whole;
+use crate::builds::services;
 use crate::cmd::{all, cmd, read, root, target};
 use crate::report::Verdict;
 
@@ -11,10 +11,8 @@ pub(crate) const FOLDER: &str = "examples/cookbook";
 
 /// Builds all programs and runs each.
 pub(crate) fn run() -> Verdict {
-    let names = names()?;
-    let examples = names.iter().flat_map(|name| ["--example", name]);
-    whole("cargo build").args(examples).run()?;
-    all(names.iter().map(|name| {
+    services("cargo build --examples").run()?;
+    all(names()?.iter().map(|name| {
         let source = read(format!("{FOLDER}/{name}.rs"))?;
         let program = cmd("").arg(target(&format!("debug/examples/{name}")));
         println!("$ cargo run --example {name}");
@@ -32,10 +30,9 @@ pub(crate) fn names() -> Verdict<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root().join(FOLDER))? {
         let path = entry?.path();
-        names.extend(
-            path.file_stem()
-                .map(|stem| stem.to_string_lossy().into_owned()),
-        );
+        let source = path.extension().is_some_and(|end| end == "rs");
+        let name = path.file_stem().filter(|_| source);
+        names.extend(name.map(|name| name.to_string_lossy().into_owned()));
     }
     names.sort();
     Ok(names)

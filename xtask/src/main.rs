@@ -33,7 +33,8 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
 Commands:
-  test                        runs the recordings, every test and every doctest; stops at a failure
+  test                        runs the recordings, and the tests and doctests of the queue, its
+                              runtimes and its kit; stops at a failure
   ci [STEP…]                  runs every step, or the named ones; continues after a failure
   ci --except STEP…           runs all steps except the named ones
   api                         writes docs/api, the lists of public items, for the step `api`

@@ -1,6 +1,6 @@
 //! Tests on real servers or on a full disk: `shards/proof` and `examples/webhooks`.
 
-use crate::builds::{program, whole};
+use crate::builds::services;
 use crate::cmd::{Cmd, cmd, target, write};
 use crate::report::{Stop, Verdict};
 use crate::tools::{ETCD, POSTGRES, with_protoc};
@@ -8,7 +8,9 @@ use crate::tools::{ETCD, POSTGRES, with_protoc};
 /// The step of `ci`: one seed, in a debug build like the tests.
 pub(crate) fn shards() -> Verdict {
     let etcd = ETCD.get()?;
-    program("--bin proof")?;
+    // With an example: without a target that may use `dev-dependencies`, cargo would leave out their
+    // features, and build most of it again.
+    services("cargo build --example threads --bin proof").run()?;
     let proof = cmd("").args([&target("debug/proof"), "--short"]);
     proof.env("ETCD", etcd).env("FOLDER", target("")).run()
 }
@@ -46,13 +48,13 @@ pub(crate) fn full_disk() -> Verdict {
         let why = "no small disk can be mounted here (Linux, with user namespaces, or as root)";
         return Err(Stop::NotRun(why.to_owned()));
     }
-    let test = whole("cargo test --test outside").args(["--", "full_disk::"]);
+    let test = services("cargo test --test outside").args(["--", "full_disk::"]);
     mounted(&test.to_string()).run()
 }
 
 /// Runs the tests of the webhooks that need servers.
 pub(crate) fn replicas() -> Verdict {
-    let line = whole("cargo test --test outside").args(["--", "postgres::", "replicas::"]);
+    let line = services("cargo test --test outside").args(["--", "postgres::", "replicas::"]);
     with_servers(line)
 }
 

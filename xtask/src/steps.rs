@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::builds::{self, core_alone, whole};
-use crate::cmd::{Cmd, cmd, run_each, target};
+use crate::builds::{self, core_alone, product, services};
+use crate::cmd::{Cmd, all, cmd, run_each, target};
 use crate::report::{Step, Verdict, verdict};
+use crate::tidy::committed;
 use crate::tools::{wheel, with_axe, with_protoc};
 use crate::workspace::{OURS, published};
 use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
@@ -45,15 +46,16 @@ pub(crate) const STEPS: &[Step] = steps! {
     "kube" 285 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
     "shards" 60 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
     "replicas" 80 "the webhooks on a real PostgreSQL and etcd, if there are any or a Debian" servers::replicas;
+    "examples" 60 "the programs of the guide print what their first comments say" examples::run;
+    "services" 120 "the tests of webhooks, shards, the window and the benchmarks" test_services;
     "build" 110 "the programs of the next steps" builds::tests;
     "replay" 30 "recordings of the real client-go, on each runtime" replay;
-    "examples" 60 "the programs of the guide print what their first comments say" examples::run;
     "doctest" 35 "the examples in the documentation" doctest;
-    "test" 150 "the tests" test;
+    "test" 150 "the tests of the queue, its runtimes and its kit" test;
 };
 
 /// The steps of `cargo xtask test`.
-pub(crate) const IN_TEST: [&str; 4] = ["build", "examples", "doctest", "test"];
+pub(crate) const IN_TEST: [&str; 3] = ["build", "doctest", "test"];
 
 /// The steps for the words after `ci`: the named ones, or all except those after `--except`.
 ///
@@ -78,19 +80,10 @@ pub(crate) fn choose(words: &[&str]) -> Result<Vec<&'static Step>, String> {
 }
 
 fn fmt() -> Verdict {
-    let firmware = [
-        "examples/firmware",
-        "examples/firmware/first",
-        "examples/firmware/rtic",
-        "examples/firmware/bare",
-        "examples/firmware/harts",
-    ];
-    let check = |at| cmd("cargo fmt --check --manifest-path").arg(format!("{at}/Cargo.toml"));
-    run_each(
-        [cmd("cargo fmt --all --check")]
-            .into_iter()
-            .chain(firmware.map(check)),
-    )
+    let firmware = committed("examples/firmware/*Cargo.toml")?;
+    let check = |manifest| cmd("cargo fmt --check --manifest-path").arg(manifest);
+    let all = [cmd("cargo fmt --all --check")].into_iter();
+    run_each(all.chain(firmware.into_iter().map(check)))
 }
 
 fn workflows() -> Verdict {
@@ -174,22 +167,29 @@ fn schedules() -> Verdict {
 
 /// Part of `test`, by itself.
 fn replay() -> Verdict {
-    whole("cargo test --test traces").run()
+    product("cargo test --test traces").run()
 }
 
 fn doctest() -> Verdict {
-    run_each(cargo_test("--doc"))
+    run_tests("--doc", &[core_alone, product])
 }
 
-/// Benchmarks are not among the targets.
 fn test() -> Verdict {
-    run_each(cargo_test("--tests").map(with_axe))
+    run_tests("--tests", &[core_alone, product])
 }
 
-/// Core alone first, because the other members enable its features.
-fn cargo_test(what: &str) -> [Cmd; 2] {
+fn test_services() -> Verdict {
+    all(["--tests", "--doc"].map(|what| run_tests(what, &[|line| with_axe(services(line))])))
+}
+
+/// Runs the tests of one kind, of some selections of packages. Core alone comes first, because other
+/// packages enable its features. Benchmarks are not among the targets.
+fn run_tests(what: &str, selections: &[fn(&str) -> Cmd]) -> Verdict {
     let command = format!("cargo test --no-fail-fast {what}");
-    [core_alone(&command), whole(&command)].map(|line| line.args(["--", "--quiet"]))
+    let lines = selections
+        .iter()
+        .map(|select| select(&command).args(["--", "--quiet"]));
+    run_each(lines)
 }
 
 #[cfg(test)]
