@@ -72,7 +72,7 @@ pub(crate) struct Options {
 pub(crate) struct Replicas {
     /// Share the deliveries with other processes that have the same PostgreSQL. These are the nodes
     /// of an etcd, which knows who delivers to which subscriptions
-    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',')]
     pub(crate) etcd: Vec<String>,
     /// What this process is called there [default: made from the names of host and process]
     #[arg(long, value_name = "REPLICA", value_parser = name, requires = "etcd")]
