@@ -1373,8 +1373,12 @@ macro_rules! queue_face {
         }
     };
     (taking: $krate:literal, $example:expr, $K:ty, $handle:path, $($Guard:tt)+) => {
-        /// Returns the first ready key, or `None` if there is none. O(log n), and O(log n) more for
-        /// each active key that a passed deadline makes dirty. Waits for nothing except the lock.
+        /// Returns the first ready key, or `None` if there is none. O(log n). Waits for nothing
+        /// except the lock.
+        ///
+        /// If the deadlines of several active keys have just passed, a key that is due after them
+        /// may take another call. [`Queue::limit_due_keys`](requeue_core::Queue::limit_due_keys) has
+        /// the rule.
         ///
         /// # Examples
         ///

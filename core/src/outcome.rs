@@ -228,7 +228,7 @@ pub enum Next<T> {
     /// Nothing is ready. Sleep until woken, and no longer than `until`, then look again.
     Wait {
         /// The deadline that this getter watches for all of them. `None` if there is no deadline,
-        /// or if another sleeping getter watches it.
+        /// or if another sleeping getter watches it. If it has passed, look again at once.
         until: Option<Instant>,
     },
     /// The queue is shutting down and nothing is ready.

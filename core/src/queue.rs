@@ -110,8 +110,8 @@ pub use wait::{Adding, Flush};
 /// deadline that it sets, moves or takes out, and for each due key that it makes ready: at most
 /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX), however many deadlines have passed. The rest become
 /// ready with the operations that follow, and meanwhile a key that is added goes before them
-/// ([`limit_due_keys`](Self::limit_due_keys)). A get that has not found a ready key by then goes
-/// on until there is one, past the active keys whose own deadlines have passed.
+/// ([`limit_due_keys`](Self::limit_due_keys)). A get has the same bound: `None` also means that
+/// the deadlines that it has applied were of active keys, and more have passed.
 ///
 /// No operation allocates with [`Fixed`](crate::storage::Fixed) storage. `Growable` grows in
 /// segments, at the same cost for each add, and copies the first part of what it keeps at most.

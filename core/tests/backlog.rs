@@ -200,8 +200,8 @@ fn a_stale_ticket_makes_no_key_ready_but_those_that_come_first() {
     assert_eq!((first.key, second.key), (1, 2));
 }
 
-#[test]
-fn a_get_goes_on_until_a_key_is_ready() {
+/// A queue in which keys 0 to 8 are active and due at [`DUE`], and then key 9 is due.
+fn active_before_nine() -> (Keys, Vec<Work<u16>>) {
     let mut queue = queue([]);
     let mut runs = Vec::new();
     for key in 0..9 {
@@ -210,14 +210,73 @@ fn a_get_goes_on_until_a_key_is_ready() {
         queue.at(Instant::EPOCH).add_at(key, DUE).unwrap();
     }
     queue.at(Instant::EPOCH).add_at(9, DUE).unwrap();
-    let mut getter = Getter::new();
-    let next = queue.at(DUE).poll_get(&mut getter);
-    assert!(matches!(next, Next::Work(work) if work.key == 9));
-    assert_eq!(rest(&mut queue), [0_u16; 0], "the others are active");
+    (queue, runs)
+}
+
+#[test]
+fn a_get_passes_a_bounded_number_of_active_keys() {
+    let (mut queue, runs) = active_before_nine();
+    for dirty in 1..=9 {
+        assert!(queue.at(DUE).try_get().is_none());
+        assert_eq!(queue.stats().dirty, dirty);
+    }
+    let work = queue.at(DUE).try_get().unwrap();
+    assert_eq!(work.key, 9);
+    assert!(queue.at(DUE).try_get().is_none(), "the others are active");
+    assert_eq!(queue.next_deadline(), None);
     for work in runs {
         let finished = queue.at(DUE).finish(work.ticket, Action::Success);
         assert_eq!(finished, Finished::Ready);
     }
+}
+
+/// It must neither sleep until something happens nor find the queue closed.
+#[test]
+fn a_call_that_has_only_passed_active_keys_looks_again_at_once() {
+    let stops: [fn(&mut Keys); 3] = [
+        |_| (),
+        |queue| queue.at(DUE).shut_down(),
+        |queue| {
+            let _drain = queue.at(DUE).begin_drain();
+        },
+    ];
+    for stop in stops {
+        let (mut queue, _runs) = active_before_nine();
+        stop(&mut queue);
+        let (mut looks, mut getter) = (0, Getter::new());
+        let work = loop {
+            looks += 1;
+            let mut session = queue.at(DUE);
+            let next = session.poll_get(&mut getter);
+            let _ = session.close();
+            match next {
+                Next::Work(work) => break work,
+                Next::Wait { until } => assert!(until.is_some_and(|at| at <= DUE), "{until:?}"),
+                Next::Closed => panic!("key 9 was due before the queue was shut down"),
+            }
+            queue.assert_valid();
+        };
+        assert_eq!(work.key, 9);
+        assert!(looks > 8, "{looks}");
+    }
+}
+
+#[test]
+fn a_look_that_takes_nothing_also_continues() {
+    let (mut queue, _runs) = active_before_nine();
+    let past = Next::Wait { until: Some(DUE) };
+    while queue.at(DUE).next_look() == past {}
+    assert_eq!(queue.at(DUE).next_look(), Next::Work(()));
+}
+
+#[test]
+fn leftovers_behind_active_keys_are_found() {
+    let (mut queue, _runs) = active_before_nine();
+    queue.at(DUE).shut_down();
+    assert!(!queue.at(DUE).is_empty());
+    let (mut queue, _runs) = active_before_nine();
+    queue.at(DUE).shut_down();
+    assert_eq!(queue.at(DUE).take_ready().map(|left| left.key), Some(9));
 }
 
 #[test]

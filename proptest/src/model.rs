@@ -489,7 +489,6 @@ impl Model {
             Some(first) => self.arrive_at(first),
             None => self.arrive(),
         }
-        self.ensure_ready(first);
         // A group that has got a token may have come first.
         if let Some(first) = first(self) {
             self.release_own(first);
@@ -532,10 +531,9 @@ impl Model {
         (entry.due, entry.number) < (due, number) && !entry.due.is_never()
     }
 
-    /// Makes a key ready if one is due and none is ready.
-    fn ensure_ready(&mut self, first: fn(&Self) -> Option<Key>) {
-        let most = usize::from(self.due_keys_max.unwrap_or(0));
-        while first(self).is_none() && self.release(most) {}
+    /// Whether deadlines have passed that no operation has applied.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.deadlines().iter().any(|entry| self.is_due(entry))
     }
 
     /// queue.go, Get, once there is a key.

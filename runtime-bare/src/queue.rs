@@ -153,8 +153,7 @@ pub type Guard<
 /// [`run`](Self::run), [`drain`](Self::drain) and [`wait_drained`](Self::wait_drained). Interrupts
 /// are masked for one operation. [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share
 /// a hash. An operation makes at most two keys ready whose deadlines have passed, at O(log `N`)
-/// each. [`try_get`](Self::try_get) also takes O(log `N`) for each active key whose own deadline has
-/// passed.
+/// each.
 ///
 /// # Sleeping
 ///

@@ -162,8 +162,7 @@ pub type Guard<
 /// section. None allocates. Interrupts are disabled for one operation.
 /// [`add`](Self::add) takes O(1) expected, and at most `N` comparisons of keys if all of them share
 /// a hash. An operation makes at most two keys ready whose deadlines have passed, at O(log `N`)
-/// each. [`try_get`](Self::try_get) also takes O(log `N`) for each active key whose own deadline has
-/// passed. The waker of a waiting task is taken in a section of its own, O(`WAITERS`), and called
+/// each. The waker of a waiting task is taken in a section of its own, O(`WAITERS`), and called
 /// after it.
 ///
 /// # Panics

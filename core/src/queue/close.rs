@@ -222,7 +222,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     }
 
     /// Takes out the first ready key before a worker gets it, after shutdown. `None` before, and if
-    /// no key is ready. O(log n).
+    /// no key is ready. O(log n), and O(log n) for each active key whose own deadline has passed:
+    /// [`advance`](Self::advance) applies a bounded number of them.
     ///
     /// A delay of the key is removed with it. Its failure record stays: the leftover has a copy of
     /// the count.
@@ -253,7 +254,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         let now = queue.delays.stopped_at();
         // The key leaves with its own deadline, so another key may have to become ready (Q6).
         let _ = queue.make_due_ready(SlotId::NONE, now);
-        let id = queue.first_now_ready(now, S::Lists::<P>::first_held)?;
+        let id = queue.first_left(now)?;
         queue.take_out_ready(id)
     }
 }

@@ -148,6 +148,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// - A due key of a higher [level](crate::priority::Levels) is not ready while it is in the
     ///   backlog. Ready keys of lower levels run before it.
     ///
+    /// An active key that is due becomes dirty, and counts too. So with more of them than this, a
+    /// get may find no key although one is due behind them. A call that waits looks again at once.
+    /// `try_get`, and a call whose timeout has come, return: the next call continues.
+    ///
     /// Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
     /// backlog. Each operation looks at this many of them, too.
     ///

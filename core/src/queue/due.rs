@@ -119,8 +119,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.metrics.delayed(self.delays.len());
     }
 
-    /// The first ready key, none of whose deadlines has passed. Continues with the backlog until a
-    /// key is ready, and once more for each active key whose own deadline has passed.
+    /// The first ready key, none of whose deadlines has passed. `None` while there is a backlog if
+    /// the deadlines that it has applied were those of active keys.
     // On boards a copy at each call costs flash.
     #[cfg_attr(feature = "alloc", inline(always))]
     #[cfg_attr(not(feature = "alloc"), inline)]
@@ -172,35 +172,45 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         now: Instant,
         first_of: impl Fn(&S::Lists<P>) -> Option<SlotId>,
     ) -> Option<SlotId> {
-        if !self.has_deadlines() {
-            return first_of(&self.lists);
+        if self.has_deadlines() {
+            self.make_due_ready_before(now, &first_of);
         }
-        self.first_after_deadlines(now, first_of)
+        first_of(&self.lists)
     }
 
-    /// As [`first_now_ready`](Self::first_now_ready), in a queue that has deadlines.
+    /// Applies deadlines before the first key is taken.
     // Out of line, because most gets have no deadline to check.
     #[cfg_attr(feature = "alloc", inline(never))]
     #[cfg_attr(not(feature = "alloc"), inline(always))]
-    fn first_after_deadlines(
+    fn make_due_ready_before(
         &mut self,
         now: Instant,
-        first_of: impl Fn(&S::Lists<P>) -> Option<SlotId>,
-    ) -> Option<SlotId> {
+        first_of: &impl Fn(&S::Lists<P>) -> Option<SlotId>,
+    ) {
         let own = first_of(&self.lists).unwrap_or(SlotId::NONE);
+        let _ = self.make_some_ready(own, now);
+        // If it is raised, it is still first.
+        if (S::Lists::<P>::BLOCKS || S::Policy::<P>::SUSPENDS)
+            && let Some(first) = first_of(&self.lists)
+        {
+            let _ = self.make_own_ready(first, now);
+        }
+    }
+
+    /// The first key that is ready or in the backlog, even if its group may not start a run. Goes on
+    /// until it finds one, past each active key whose own deadline has passed.
+    pub(super) fn first_left(&mut self, now: Instant) -> Option<SlotId> {
         loop {
-            let backlog = self.make_some_ready(own, now);
-            let first = first_of(&self.lists);
-            if first.is_some() || !backlog {
-                // If it is raised, it is still first.
-                if (S::Lists::<P>::BLOCKS || S::Policy::<P>::SUSPENDS)
-                    && let Some(first) = first
-                {
-                    let _ = self.make_own_ready(first, now);
-                }
+            let first = self.first_now_ready(now, S::Lists::<P>::first_held);
+            if first.is_some() || !self.has_backlog(now) {
                 return first;
             }
         }
+    }
+
+    /// Whether deadlines have passed and have not been applied.
+    pub(super) fn has_backlog(&self, now: Instant) -> bool {
+        self.delays.is_due(self.time_at(now)) || self.lists.is_due(now)
     }
 
     /// Of the first keys of all levels, the one that has waited longest, if it has waited too long.

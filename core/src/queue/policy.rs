@@ -419,27 +419,25 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         (start > Instant::EPOCH && self.lists.may_start()).then_some(start)
     }
 
-    /// Whether a sleeping getter has something to return: a ready key, or the end of a queue that
-    /// was shut down and has handed out its last key.
+    /// Whether a sleeping getter has something to do: a ready key, a backlog that no deadline makes
+    /// it check, or the end of a queue that was shut down and has handed out its last key.
     #[inline]
     pub(super) fn is_at_hand(&self, ready: bool) -> bool {
-        if self.is_over() {
-            return true;
+        if ready {
+            return self.start_due().is_none();
         }
-        if !ready {
-            // In a drain, a getter that waits for a dirty key has no deadline that would make it
-            // check the backlog.
-            return self.closed && self.delays.is_due(Instant::NEVER);
-        }
-        self.start_due().is_none()
+        self.closed && (self.has_handed_out_all() || self.delays.is_due(Instant::NEVER))
     }
 
-    /// Whether getters find the queue closed: it was shut down, no key is ready, and no drain waits
-    /// for a dirty key.
+    /// Whether getters find the queue closed: it was shut down, no key is ready or in the backlog,
+    /// and no drain waits for a dirty key.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        self.closed
-            && self.lists.ready_len() == 0
-            && !(self.dirty > 0 && self.watched.has(Watched::DRAINING))
+        self.closed && self.has_handed_out_all() && !self.delays.is_due(Instant::NEVER)
+    }
+
+    #[inline]
+    fn has_handed_out_all(&self) -> bool {
+        self.lists.ready_len() == 0 && !(self.dirty > 0 && self.watched.has(Watched::DRAINING))
     }
 }

@@ -11,12 +11,15 @@ use super::*;
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>
 {
-    /// Takes the first ready key, or returns until when to wait. O(log n), and O(log n) more for
-    /// each active key that a passed deadline makes dirty.
+    /// Takes the first ready key, or returns until when to wait. O(log n).
     ///
     /// If the result is [`Next::Wait`], the caller sleeps until it is woken, and no longer than
     /// `until`. Then it calls this again with the same [`Getter`], or calls
     /// [`leave`](Self::leave).
+    ///
+    /// If more deadlines have passed than [one operation applies](crate::Queue::limit_due_keys), and
+    /// those that it has applied were of active keys, `until` has passed too: the caller looks again
+    /// at once.
     ///
     /// # Examples
     ///
@@ -106,11 +109,16 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             return Next::Closed;
         }
         Next::Wait {
-            until: queue.next_deadline(),
+            until: queue.next_look_at(),
         }
     }
 
     /// Takes the first ready key, if there is one. Costs as [`poll_get`](Self::poll_get).
+    ///
+    /// Also returns `None` if more deadlines have passed than
+    /// [one operation applies](crate::Queue::limit_due_keys), and those that it has applied were of
+    /// active keys. The next call continues. [`next_look`](Self::next_look) tells the two apart:
+    /// then its `until` has passed.
     ///
     /// # Examples
     ///
@@ -496,11 +504,20 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if self.is_over() {
             return Next::Closed;
         }
-        let earliest = self.next_deadline();
+        let earliest = self.next_look_at();
         self.watched.add(Watched::ASLEEP);
         Next::Wait {
             until: self.sleepers.sleep(getter, earliest),
         }
+    }
+
+    /// When a getter that has found no key looks again by itself: at the next deadline, and at once
+    /// while a queue that shuts down has a backlog.
+    fn next_look_at(&self) -> Option<Instant> {
+        if self.closed && self.delays.is_due(Instant::NEVER) {
+            return Some(Instant::EPOCH);
+        }
+        self.next_deadline()
     }
 
     /// Records that a getter looks.

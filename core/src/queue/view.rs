@@ -67,7 +67,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         self.queue.delays.is_due(self.now)
     }
 
-    /// Returns whether no key is ready. O(log n).
+    /// Returns whether no key is ready. O(log n), and O(log n) for each active key whose own deadline
+    /// has passed: [`advance`](Self::advance) applies a bounded number of them.
     ///
     /// A ready key may have to wait: until the queue is unpaused, for another run of its group, or
     /// for a token. A loop that would sleep while there is nothing to do calls
@@ -89,10 +90,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// assert!(queue.at(now).is_empty(), "an active key is not ready");
     /// ```
     pub fn is_empty(&mut self) -> bool {
-        let first = self
-            .queue
-            .first_now_ready(self.now, S::Lists::<P>::first_held);
-        first.is_none()
+        self.queue.first_left(self.now).is_none()
     }
 
     /// Returns what the queue knows about a key, `None` if it does not have the key. O(log n).

@@ -113,7 +113,7 @@ impl Pair {
         let mut expected = Vec::new();
         if !room_first {
             let served = getters.iter().filter(|call| self.has_key(call)).count();
-            expected.extend((0..served).map_while(|_| verdict.model.try_get()));
+            expected.extend((0..served).map_while(|_| verdict.model.get()));
         }
         // Those who wait for room are served in their order, and others get the keys that they add.
         for call in calls().filter(|call| matches!(call.waits, For::Room { .. })) {
@@ -139,7 +139,7 @@ impl Pair {
         let served = served.max(getters.iter().filter(|call| self.has_key(call)).count());
         let model = &mut verdict.model;
         while expected.len() < served {
-            let Some(handed) = model.try_get() else {
+            let Some(handed) = model.get() else {
                 break;
             };
             expected.push(handed);
@@ -170,12 +170,17 @@ impl Pair {
 
     /// How many of these calls have a key at the least, as the model stands once those have been
     /// served who wait for room. One whose time has come may have looked before them, and has
-    /// missed what they add.
+    /// missed what they add. One that looks only once may miss what is behind a backlog.
     fn served_at_least(&self, getters: &[Outstanding], model: &Model) -> usize {
-        let is_late =
-            |call: &&Outstanding| matches!(self.answer_of(call), Some(Returned::TimedOut));
-        let patient = getters.len() - getters.iter().filter(is_late).count();
-        let there_before = handed_out(self.model.clone(), getters.len());
+        let has_backlog = self.model.has_backlog();
+        let looked_once = |call: &&Outstanding| match self.answer_of(call) {
+            Some(Returned::TimedOut) => true,
+            Some(Returned::Refused) => has_backlog,
+            _ => false,
+        };
+        let patient = getters.len() - getters.iter().filter(looked_once).count();
+        let looked = if has_backlog { patient } else { getters.len() };
+        let there_before = handed_out(self.model.clone(), looked);
         handed_out(model.clone(), patient).max(there_before)
     }
 
@@ -269,7 +274,7 @@ impl Pair {
 
 /// How many keys a queue hands out to so many calls.
 fn handed_out(mut model: Model, calls: usize) -> usize {
-    (0..calls).map_while(|_| model.try_get()).count()
+    (0..calls).map_while(|_| model.get()).count()
 }
 
 fn agree(expected: Option<End>, answer: Option<&Returned<Handed>>) -> bool {

@@ -132,6 +132,10 @@ impl Model {
         self.without_time(|model| {
             model.arrive();
             model.arrive_at_first(Self::first_left);
+            // None of those that are left is forgotten.
+            while model.first_left().is_none() && model.has_backlog() {
+                model.arrive();
+            }
         });
         let key = self.first_left()?;
         self.queue.retain(|other| *other != key);

@@ -5,6 +5,7 @@
 use requeue_core::Instant;
 
 use super::Model;
+use crate::subject::Handed;
 
 impl Model {
     /// The earliest start of the first ready key. `None` if there is no rate.
@@ -23,11 +24,33 @@ impl Model {
         let ready_keys_wait = (paces || self.groups.is_some()) && !self.queue.is_empty();
         let is_dirty = |key| self.dirty.contains(key);
         let comes_back = self.is_draining() && self.processing.iter().any(is_dirty);
-        self.is_shutting_down && !ready_keys_wait && !comes_back
+        self.is_shutting_down && !ready_keys_wait && !comes_back && !self.has_backlog()
+    }
+
+    /// When a call looks again that has found no key; at once if deadlines have passed that this
+    /// look has not applied.
+    ///
+    /// > If more deadlines have passed than
+    /// > [one operation applies](crate::Queue::limit_due_keys), and those that it has applied were of
+    /// > active keys, `until` has passed too: the caller looks again at once.
+    pub(crate) fn next_look(&self) -> Option<Instant> {
+        if self.is_shutting_down && self.has_backlog() {
+            return Some(Instant::EPOCH);
+        }
+        self.next_deadline()
+    }
+
+    /// What a call gets that looks again for as long as it is told to do so at once.
+    pub(crate) fn get(&mut self) -> Option<Handed> {
+        let mut handed = self.take();
+        while handed.is_none() && self.next_look().is_some_and(|at| at <= self.now) {
+            handed = self.take();
+        }
+        handed
     }
 
     /// Whether a call would get a key now.
     pub(crate) fn has_a_key_now(&self) -> bool {
-        self.clone().take().is_some()
+        self.clone().get().is_some()
     }
 }

@@ -17,7 +17,7 @@ impl Model {
             Some(handed) => Next::Work(handed),
             None if self.is_over() => Next::Closed,
             None => Next::Wait {
-                until: self.next_deadline(),
+                until: self.next_look(),
             },
         }
     }
@@ -41,7 +41,7 @@ impl Model {
 
     /// A worker takes the first ready key, and completes its run before the test has seen it.
     pub(crate) fn work_unseen(&mut self, action: Action) -> Option<(Key, Finished)> {
-        let Handed { key, ticket, .. } = self.take()?;
+        let Handed { key, ticket, .. } = self.get()?;
         let finished = self.complete_run(ticket, action);
         remove(&mut self.last_run, key);
         self.last_run.push((key, ticket.run - 1));

@@ -85,7 +85,7 @@ const WHAT: [&str; 8] = [
     "slowest `success`",
     "slowest `release`",
     "slowest `retry`",
-    "`try_get` if all but one of the keys are active",
+    "slowest `try_get` past active keys",
 ];
 
 /// The deadlines of the keys, in the order in which they are set.
@@ -184,7 +184,7 @@ fn slowest_end<const N: usize, I: Index>(
     guards.into_iter().map(end).max().unwrap_or(0)
 }
 
-/// No bound: a get goes on past active keys until a key is ready.
+/// The gets that it takes to find the key that is due after all active ones.
 #[inline(never)]
 fn past_active_keys<const N: usize, I: Index>(deadlines: Deadlines) -> u32 {
     let clock = Clock::new();
@@ -197,8 +197,13 @@ fn past_active_keys<const N: usize, I: Index>(deadlines: Deadlines) -> u32 {
     deadlines.set(&queue, keys(N - 1));
     queue.add_after(N as Key - 1, HOUR).expect("room");
     clock.advance(HOUR);
-    let mut last = None;
-    let get = instructions(|| last = queue.try_get());
-    assert!(last.is_some(), "the last key is due");
-    get
+    let (mut last, mut slowest) = (None, 0);
+    for _ in 0..N {
+        let get = instructions(|| last = queue.try_get());
+        slowest = get.max(slowest);
+        if last.is_some() {
+            return slowest;
+        }
+    }
+    panic!("the last key is due");
 }
