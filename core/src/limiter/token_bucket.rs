@@ -144,10 +144,6 @@ impl TokenBucket {
     }
 
     /// Whether it ever lets a call wait.
-    pub(crate) const fn rate_and_burst(&self) -> (f64, u32) {
-        (self.rate, self.burst)
-    }
-
     pub(crate) const fn is_limited(&self) -> bool {
         self.rate < Self::UNLIMITED_RATE
     }
@@ -175,16 +171,6 @@ impl TokenBucket {
         let full = f64::from(self.burst);
         // Not `f64::min`: some bare-metal C libraries lack the function that it may call.
         if tokens > full { full } else { tokens }
-    }
-
-    /// Whether the bucket has as many tokens as it can.
-    pub(crate) fn is_full(&self, now: Instant) -> bool {
-        self.rate == Self::UNLIMITED_RATE || self.tokens_at(now) >= f64::from(self.burst)
-    }
-
-    /// Whether the other bucket has the same rate and burst.
-    pub(crate) fn has_rate_of(&self, other: &Self) -> bool {
-        self.rate == other.rate && self.burst == other.burst
     }
 
     /// The time it takes to earn `tokens` tokens.

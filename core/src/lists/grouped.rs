@@ -511,7 +511,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn needs_time(&self) -> bool {
-        self.limits.bucket().is_some() || !self.resting.is_empty() || self.rated > 0
+        self.limits.rate_limit().is_some() || !self.resting.is_empty() || self.rated > 0
     }
 
     fn close(&mut self) {

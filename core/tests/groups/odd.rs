@@ -38,6 +38,25 @@ fn rates_that_are_no_number_hold_the_group() {
     }
 }
 
+/// The time between two tokens is a number of nanoseconds with 64 bits.
+#[test]
+fn the_slowest_rates_give_the_burst_and_the_fastest_everything() {
+    let century = NOW + Duration::from_secs(100 * 365 * 24 * 3600);
+    for (rate, at_once) in [
+        (f64::MIN_POSITIVE, 3),
+        (1e-10, 3),
+        (1e10, 5),
+        (f64::INFINITY, 5),
+    ] {
+        let mut queue = queue();
+        queue.at(NOW).limit_groups(GroupLimits::new().rate(rate, 3));
+        add(&mut queue, (0..5).map(|number| (0, number)));
+        assert_eq!(keys(&mut queue, NOW).len(), at_once, "{rate}");
+        assert_eq!(keys(&mut queue, century), [], "{rate}");
+        queue.assert_valid();
+    }
+}
+
 #[test]
 fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
     let mut queue: Queue<Key, Groups<u8, Plain, 1>, NoLimit, Fixed<4>> =

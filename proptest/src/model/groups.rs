@@ -1,6 +1,7 @@
 //! Groups: whose turn it is, in lists.
 
-use requeue_core::limiter::{RateLimiter, TokenBucket};
+use std::time::Duration;
+
 use requeue_core::{Instant, Why};
 
 use super::{Model, is_after};
@@ -16,7 +17,7 @@ pub(super) struct Turns {
     /// The rate that each group has had last, as far as that has been noticed.
     rates: Vec<(u8, Option<Rate>)>,
     /// What is left of the rates.
-    buckets: Vec<(u8, TokenBucket)>,
+    buckets: Vec<(u8, Bucket)>,
     /// Groups without a token, and when they get one, in the order in which they ran out.
     resting: Vec<(u8, Instant)>,
     /// Groups that may not start a run, as far as that has been noticed.
@@ -25,6 +26,39 @@ pub(super) struct Turns {
     waiting: Vec<u8>,
     /// Whose turn it is at each level, and how many keys they have given in it.
     turns: Vec<(u8, u8, u16)>,
+}
+
+/// What is left of a rate, in nanoseconds: a token is as many as there are between two of them.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    token: i128,
+    full: i128,
+    left: i128,
+    at: Instant,
+}
+
+impl Bucket {
+    /// > The time between two tokens is a whole number of nanoseconds, rounded down.
+    fn full(rate: Rate) -> Self {
+        let token = (1e9 / rate.per_second.0) as u64;
+        let token = i128::from(token.min(u64::MAX / u64::from(rate.burst)));
+        let full = token * i128::from(rate.burst);
+        Self {
+            token,
+            full,
+            left: full,
+            at: Instant::EPOCH,
+        }
+    }
+
+    /// Takes a token. Returns how long there is none then.
+    fn take(&mut self, now: Instant) -> Duration {
+        let earned = now.saturating_since(self.at).as_nanos() as i128;
+        self.left = (self.left + earned).min(self.full) - self.token;
+        self.at = now;
+        let lacks = self.token - self.left;
+        Duration::from_nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
+    }
 }
 
 impl Turns {
@@ -37,7 +71,7 @@ impl Turns {
     fn fill_bucket(&mut self, group: u8) {
         let rate = self.cap_of(group).rate.filter(Rate::is_valid);
         let bucket = self.buckets.iter().position(|(name, _)| *name == group);
-        let before = bucket.map(|place| self.buckets[place].1.clone());
+        let before = bucket.map(|place| self.buckets[place].1);
         let same = match (&rate, &before) {
             (Some(_), Some(_)) => self.rates.contains(&(group, rate)),
             (rate, before) => rate.is_none() && before.is_none(),
@@ -45,8 +79,8 @@ impl Turns {
         if !same {
             self.buckets.retain(|(name, _)| *name != group);
             self.resting.retain(|(name, _)| *name != group);
-            let bucket = rate.and_then(|rate| rate.bucket());
-            self.buckets.extend(bucket.map(|bucket| (group, bucket)));
+            let bucket = rate.map(|rate| (group, Bucket::full(rate)));
+            self.buckets.extend(bucket);
             self.rates.retain(|(name, _)| *name != group);
             self.rates.push((group, rate));
         }
@@ -373,8 +407,7 @@ impl Model {
             }
         }
         if let Some((_, bucket)) = turns.buckets.iter_mut().find(|(name, _)| *name == group) {
-            let _ = bucket.when(&mut (), now);
-            let rest = bucket.clone().when(&mut (), now);
+            let rest = bucket.take(now);
             if !rest.is_zero() {
                 turns.resting.push((group, now + rest));
             }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use requeue_core::binding::Index;
 use requeue_core::binding::RandomState;
-use requeue_core::limiter::TokenBucket;
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::{
     Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSuspension,
@@ -103,12 +102,6 @@ impl Cap {
 impl Rate {
     pub(crate) fn is_valid(&self) -> bool {
         self.per_second.0 > 0.0 && self.burst > 0
-    }
-
-    /// A full bucket; none if nothing passes at this rate.
-    pub(crate) fn bucket(&self) -> Option<TokenBucket> {
-        let bucket = TokenBucket::new(self.per_second.0, self.burst);
-        self.is_valid().then_some(bucket)
     }
 }
 

@@ -20,7 +20,7 @@ impl<B: Backing> Group<B> {
             active: 0,
             own: None,
             generation,
-            has_rate: limits.bucket().is_some(),
+            has_rate: limits.rate_limit().is_some(),
             owns_rate: false,
             is_resting: false,
             paused: false,
@@ -106,7 +106,7 @@ impl<B: Backing> GroupedLists<B> {
         let mut own = Group::new(&self.limits, self.generation, self.closed);
         own.total = keys;
         self.groups.claim(vacancy, place, name, own, Phase::Idle);
-        self.begin_rate(vacancy, self.limits.bucket().cloned());
+        self.begin_rate(vacancy, self.limits.rate_limit());
         Some(vacancy)
     }
 }

@@ -5,11 +5,11 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 use core::mem;
 use core::num::NonZeroU16;
+use core::time::Duration;
 
 use crate::Instant;
 use crate::array::{Array, ConstDefault};
 use crate::id::SlotId;
-use crate::limiter::{RateLimiter, TokenBucket};
 use crate::outcome::Why;
 use crate::store::{Located, Slots};
 
@@ -30,7 +30,7 @@ use super::{Backing, Group, GroupedLists, group_in};
 #[must_use = "limits do nothing until they are set"]
 pub struct GroupLimits {
     share: Share,
-    bucket: Option<TokenBucket>,
+    rate: Option<RateLimit>,
 }
 
 /// The limits of a group that need no time.
@@ -38,6 +38,39 @@ pub struct GroupLimits {
 pub(crate) struct Share {
     pub(crate) max_active: u32,
     pub(crate) weight: NonZeroU16,
+}
+
+/// A token every `period` nanoseconds, and room for `burst` of them.
+///
+/// In integers, because the arithmetic of floats would cost a board without them 2 KB of flash,
+/// whether its groups have rates or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateLimit {
+    /// As it was set, to show it.
+    per_second: f64,
+    period: u64,
+    burst: u32,
+}
+
+impl RateLimit {
+    const fn new(per_second: f64, burst: u32) -> Self {
+        // A cast truncates and saturates. The time in which the bucket fills has 64 bits.
+        let period = (1e9 / per_second) as u64;
+        let period_max = u64::MAX / (burst as u64);
+        Self {
+            per_second,
+            period: if period < period_max {
+                period
+            } else {
+                period_max
+            },
+            burst,
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.per_second.to_bits() == other.per_second.to_bits() && self.burst == other.burst
+    }
 }
 
 impl GroupLimits {
@@ -48,7 +81,7 @@ impl GroupLimits {
                 max_active: u32::MAX,
                 weight: NonZeroU16::MIN,
             },
-            bucket: None,
+            rate: None,
         }
     }
 
@@ -66,13 +99,13 @@ impl GroupLimits {
 
     /// Sets how many keys of the group are handed out per second, and how many in a row after a
     /// time without runs. A token is charged when a key is handed out, so adds that are coalesced
-    /// cost none.
+    /// cost none. The time between two tokens is a whole number of nanoseconds, rounded down.
     ///
     /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
     /// [`max_active`](Self::max_active) of zero.
     pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
         if per_second > 0.0 && burst > 0 {
-            self.bucket = Some(TokenBucket::new(per_second, burst));
+            self.rate = Some(RateLimit::new(per_second, burst));
         } else {
             self.share.max_active = 0;
         }
@@ -110,8 +143,8 @@ impl GroupLimits {
         self.share
     }
 
-    pub(super) const fn bucket(&self) -> Option<&TokenBucket> {
-        self.bucket.as_ref()
+    pub(super) const fn rate_limit(&self) -> Option<RateLimit> {
+        self.rate
     }
 }
 
@@ -162,26 +195,53 @@ pub struct GroupState {
     pub rate: Option<(f64, u32)>,
 }
 
-/// The rate of a group.
+/// The rate of a group, and what it has left of it: a token bucket.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Rate {
-    bucket: TokenBucket,
-    /// It does not allow the next run before.
-    rest_until: Instant,
+    limit: RateLimit,
+    /// How many nanoseconds the bucket lacked at `since` to be full.
+    debt: u64,
+    since: Instant,
 }
 
 impl Rate {
+    const fn full(limit: RateLimit) -> Self {
+        Self {
+            limit,
+            debt: 0,
+            since: Instant::EPOCH,
+        }
+    }
+
+    fn debt_at(&self, now: Instant) -> u64 {
+        let earned = now.as_nanos().saturating_sub(self.since.as_nanos());
+        self.debt.saturating_sub(earned)
+    }
+
     pub(super) fn is_earned(&self, now: Instant) -> bool {
-        self.bucket.is_full(now)
+        self.debt_at(now) == 0
+    }
+
+    /// Takes a token.
+    fn charge(&mut self, now: Instant) {
+        self.debt = self.debt_at(now).saturating_add(self.limit.period);
+        self.since = now;
+    }
+
+    /// How many nanoseconds after `since` the bucket has a token: the next run is not allowed before.
+    fn rest(&self) -> u64 {
+        let others = u64::from(self.limit.burst).saturating_sub(1);
+        self.debt.saturating_sub(others * self.limit.period)
+    }
+
+    fn rest_until(&self) -> Instant {
+        self.since + Duration::from_nanos(self.rest())
     }
 }
 
 impl ConstDefault for Rate {
-    const DEFAULT: Self = Self {
-        bucket: TokenBucket::new(0.0, 0),
-        rest_until: Instant::EPOCH,
-    };
+    const DEFAULT: Self = Self::full(RateLimit::new(1.0, 1));
 }
 
 impl<B: Backing> Group<B> {
@@ -216,15 +276,15 @@ impl<B: Backing> GroupedLists<B> {
     ) -> Result<(), B::Name> {
         self.change(name, limits.is_none(), |lists, group| {
             let share = limits.as_ref().map(GroupLimits::share);
-            let bucket = limits.and_then(|limits| limits.bucket);
-            lists.rated += usize::from(bucket.is_some());
+            let rate = limits.and_then(|limits| limits.rate);
+            lists.rated += usize::from(rate.is_some());
             if let Some(own) = lists.group_mut(group) {
                 own.own = share;
-                let owned = mem::replace(&mut own.owns_rate, bucket.is_some());
+                let owned = mem::replace(&mut own.owns_rate, rate.is_some());
                 lists.rated -= usize::from(owned);
             }
             if share.is_some() {
-                lists.set_rate(group, bucket);
+                lists.set_rate(group, rate);
             } else {
                 lists.see_limits(group);
             }
@@ -284,8 +344,8 @@ impl<B: Backing> GroupedLists<B> {
         // again.
         let waits_for_token = own.is_resting && own.ready > 0;
         let share = own.own.unwrap_or(self.limits.share());
-        let rate = self.rate_of(group).map(|rate| &rate.bucket);
-        let rate = own.own.map_or(self.limits.bucket(), |_| rate);
+        let rate = self.rate_of(group).map(|rate| rate.limit);
+        let rate = own.own.map_or(self.limits.rate, |_| rate);
         let state = GroupState {
             ready: own.ready as usize,
             active: own.active as usize,
@@ -294,7 +354,7 @@ impl<B: Backing> GroupedLists<B> {
             paused: own.paused && !self.closed,
             max_active: (share.max_active != u32::MAX).then_some(share.max_active as usize),
             weight: share.weight.get(),
-            rate: rate.map(TokenBucket::rate_and_burst),
+            rate: rate.map(|rate| (rate.per_second, rate.burst)),
         };
         Some((&slot.key, state))
     }
@@ -319,8 +379,8 @@ impl<B: Backing> GroupedLists<B> {
         if !self.is_outdated(group) || self.group(group).is_some_and(|own| own.own.is_some()) {
             return true;
         }
-        let seen = self.rate_of(group).zip(self.limits.bucket());
-        seen.is_some_and(|(rate, new)| new.has_rate_of(&rate.bucket))
+        let seen = self.rate_of(group).zip(self.limits.rate);
+        seen.is_some_and(|(rate, new)| new.is(&rate.limit))
     }
 
     /// Changes a group. Adds a missing group, unless the change only removes something.
@@ -364,35 +424,34 @@ impl<B: Backing> GroupedLists<B> {
             self.outdated -= 1;
         }
         if own.own.is_none() {
-            self.set_rate(group, self.limits.bucket().cloned());
+            self.set_rate(group, self.limits.rate);
         }
     }
 
     /// Gives a group a full bucket, unless it already has a bucket with this rate.
-    pub(super) fn set_rate(&mut self, group: SlotId, bucket: Option<TokenBucket>) {
+    pub(super) fn set_rate(&mut self, group: SlotId, limit: Option<RateLimit>) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
         let old = self.rates.get(group.index()).filter(|_| own.has_rate);
-        let same = match (&bucket, old) {
-            (Some(new), Some(old)) => new.has_rate_of(&old.bucket),
+        let same = match (&limit, old) {
+            (Some(new), Some(old)) => new.is(&old.limit),
             (new, old) => new.is_none() && old.is_none(),
         };
         if same {
             return;
         }
-        own.has_rate = bucket.is_some();
+        own.has_rate = limit.is_some();
         own.is_resting = false;
-        self.begin_rate(group, bucket);
+        self.begin_rate(group, limit);
         let _ = self.resting.remove(group);
     }
 
-    pub(super) fn begin_rate(&mut self, group: SlotId, bucket: Option<TokenBucket>) {
-        if let Some(bucket) = bucket
+    pub(super) fn begin_rate(&mut self, group: SlotId, limit: Option<RateLimit>) {
+        if let Some(limit) = limit
             && let Some(rate) = self.rates.slot(group.index())
         {
-            let rest_until = Instant::EPOCH;
-            *rate = Rate { bucket, rest_until };
+            *rate = Rate::full(limit);
         }
     }
 
@@ -405,7 +464,7 @@ impl<B: Backing> GroupedLists<B> {
     /// When the rate of a group allows the next run.
     pub(super) fn rest_until(&self, group: SlotId) -> Instant {
         let rate = self.rates.get(group.index());
-        rate.map_or(Instant::EPOCH, |rate| rate.rest_until)
+        rate.map_or(Instant::EPOCH, Rate::rest_until)
     }
 
     /// Checks a group that has got its first ready key, and is blocked or has not seen the present
@@ -428,13 +487,10 @@ impl<B: Backing> GroupedLists<B> {
         };
         let rate = self.rates.get_mut(group.index()).filter(|_| own.has_rate);
         if let Some(rate) = rate {
-            let _ = rate.bucket.when(&mut (), now);
-            // The time until the next run is allowed.
-            let rest = rate.bucket.clone().when(&mut (), now);
-            own.is_resting = !rest.is_zero();
-            rate.rest_until = now + rest;
+            rate.charge(now);
+            own.is_resting = rate.rest() > 0;
             if own.is_resting && own.ready > 0 {
-                let _ = self.resting.schedule(group, rate.rest_until);
+                let _ = self.resting.schedule(group, rate.rest_until());
             }
         }
         self.refresh(group);
