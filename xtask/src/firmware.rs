@@ -17,6 +17,9 @@ use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
 mod depth;
 mod programs;
+mod tables;
+
+use tables::Tables;
 
 struct Board {
     /// Its feature of the package.
@@ -59,39 +62,71 @@ const BOARDS: [Board; 3] = [
 
 /// An image, its boards, and whether it counts instructions. If not, it sleeps through virtual
 /// time.
-const IMAGES: [(&str, &str, bool); 9] = [
+const IMAGES: [(&str, &str, bool); 12] = [
     ("conformance", "mps2 microbit virt", false),
     ("sensor-hub", "mps2 microbit", false),
     ("bus", "mps2 microbit virt", false),
     ("superloop", "virt", false),
+    ("hub", "virt", false),
     ("watchdog", "mps2", false),
     ("cost", "mps2 microbit virt", true),
     ("cost-groups", "mps2 microbit virt", true),
     ("overdue", "mps2 microbit virt", true),
     ("explore", "mps2", true),
+    ("explore-kinds", "mps2", true),
+    ("worst", "mps2", true),
 ];
 
 /// Images that are only measured. The difference of two sizes is the cost of a part.
-const SIZES: [(&str, &str, &str); 4] = [
+const SIZES: [(&str, &str, &str); 6] = [
     (
-        "a channel of embassy-sync",
+        "embassy-sync's channel of 16",
         "flash-channel",
         "flash-nothing",
     ),
     (
-        "a queue with delays and backoff",
+        "a queue of 16: add, delays, exponential backoff, `try_get`, `success`, `retry`",
         "flash-queue",
         "flash-nothing",
     ),
-    ("the same, awaited", "flash-awaited", "flash-timer"),
-    ("groups, in addition", "flash-groups", "flash-queue"),
+    (
+        "a queue of 16 with `get().await` and its timer, in addition to embassy-time's own",
+        "flash-awaited",
+        "flash-timer",
+    ),
+    (
+        "groups with limits, four at most, in addition to a queue of 16",
+        "flash-groups",
+        "flash-queue",
+    ),
+    (
+        "a rate for these groups, in addition to their limits",
+        "flash-rates",
+        "flash-groups",
+    ),
+    (
+        "a policy, in addition to a queue of 16",
+        "flash-policy",
+        "flash-queue",
+    ),
 ];
 
 /// The board and the image whose depths of stack are read from the machine code.
 const DEPTHS: (&str, &str) = ("mps2", "depth");
 
-/// Runs everything on every board. Continues after a failure, and prints one table at the end.
+/// Runs everything on every board, and holds the tables of the page against what the images print.
 pub(crate) fn run() -> Verdict {
+    try_all(false)
+}
+
+/// As [`run`], and writes the tables of the page.
+pub(crate) fn write() -> Verdict {
+    try_all(true)
+}
+
+/// Continues after a failure, and prints one table at the end.
+fn try_all(writes: bool) -> Verdict {
+    let mut tables = Tables::default();
     let mut table = Vec::new();
     let mut failures = Vec::new();
     let mut end = |board: &str, what: &str, problems: Vec<String>| {
@@ -121,6 +156,7 @@ pub(crate) fn run() -> Verdict {
         let images = target(&format!("firmware/{}/release", board.target));
         for (image, _, counts) in IMAGES.iter().filter(|image| image.1.contains(board.name)) {
             let (passed, text) = emulate(board, &format!("{images}/{image}"), *counts)?;
+            tables.add(board.about, &text);
             let mut problems = bounds::excess(board.name, image, &text)?;
             problems.extend((!passed).then(|| format!("{image} on {}", board.name)));
             let said = text.lines().find(|line| line.starts_with("traces "));
@@ -129,17 +165,29 @@ pub(crate) fn run() -> Verdict {
         }
         if board.name == DEPTHS.0 {
             let table = depth::table(&fs::read(format!("{images}/{}", DEPTHS.1))?)?;
-            println!("\n| bytes of stack | | through addresses |\n|---|--:|--:|\n{table}");
+            println!("\n{table}");
+            tables.add(board.about, &table);
             let problems = bounds::excess(board.name, DEPTHS.1, &table)?;
             end(board.about, "stack, over every path", problems);
         }
+        let mut sizes = String::from("| bytes of flash | |\n|---|--:|\n");
         for (what, with, without) in SIZES {
             let bytes = flash_bytes(&images, with)? - flash_bytes(&images, without)?;
+            sizes += &format!("| {what} | {bytes} |\n");
             let what = format!("flash: {what}: {bytes} bytes");
             let line = format!("| flash | {bytes} |");
             end(board.about, &what, bounds::excess(board.name, with, &line)?);
         }
+        tables.add(board.about, &sizes);
     }
+    let mut differences = tables.publish(writes)?;
+    if !differences.is_empty() {
+        let page = tables::PAGE;
+        differences.push(format!(
+            "{page} has other figures: `cargo xtask firmware --write`"
+        ));
+    }
+    end("all", tables::PAGE, differences);
     println!("\n{:<10} {:<52} result", "board", "image");
     table.iter().for_each(|line| println!("{line}"));
     verdict(&failures)

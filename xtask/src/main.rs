@@ -41,7 +41,8 @@ Commands:
   book                        copies the guide's programs into its pages, for the step `book`
   bench [ARGUMENT…]           passes its arguments to `cargo bench -p requeue-bench`
   bench --plot [PICTURE…]     measures the figures of pictures, and draws them
-  firmware                    runs the images of `examples/firmware` on every emulated board
+  firmware [--write]          runs the images of `examples/firmware` on every emulated board,
+                              and writes the tables of `docs/firmware.md`
   kube [SCENARIO…]            runs controllers on a real API server, which is built once; takes a
                               quarter of an hour
   release --dry-run [CHECK…]  checks whether a release could go out; publishes nothing
@@ -98,6 +99,7 @@ fn dispatch(words: &[&str]) -> Verdict {
         ["bench", rest @ ..] => cmd("cargo bench -p requeue-bench")
             .args(rest.to_vec())
             .run(),
+        ["firmware", "--write"] => firmware::write(),
         ["firmware"] => ci(&["firmware"], How::new(false, true)),
         ["kube", scenarios @ ..] => kube::real(scenarios),
         ["release", rest @ ..] => release::run(rest),

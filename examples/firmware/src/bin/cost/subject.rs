@@ -9,7 +9,7 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::binding::Index;
 use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
-use requeue_embassy::priority::Plain;
+use requeue_embassy::priority::{Groups, Levels, Plain, WithPolicy, WithSuspension};
 use requeue_embassy::storage::Fixed;
 use requeue_embassy::{Action, Queue, WorkQueue};
 pub use requeue_firmware::meter::Clock;
@@ -202,6 +202,16 @@ pub fn print_sizes() {
         per_slot / 10,
         per_slot % 10
     );
+    type Other<P> = WorkQueue<CriticalSectionRawMutex, u16, 16, P, Exponential, 3, Parts>;
+    type Parts = ((), u8, &'static Clock);
+    for (what, bytes) in [
+        ("with four groups", size_of::<Other<Groups<u8, Plain, 4>>>()),
+        ("with two levels", size_of::<Other<Levels<2>>>()),
+        ("with a policy", size_of::<Other<WithPolicy>>()),
+        ("with suspensions", size_of::<Other<WithSuspension>>()),
+    ] {
+        println!("| queue of 16 {what} | {bytes} |");
+    }
     let bare = size_of::<Queue<u16, Plain, Exponential, Fixed<16>>>();
     println!("| of the queue of 16, the state machine | {bare} |");
     let clock = Clock::new();

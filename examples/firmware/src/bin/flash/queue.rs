@@ -3,43 +3,16 @@
 #![no_std]
 #![no_main]
 
+#[macro_use]
+mod program;
+
 use core::hint::black_box;
 use core::time::Duration;
 
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
-use requeue_embassy::Instant;
-use requeue_embassy::binding::Clock;
 use requeue_embassy::limiter::{Exponential, default_item_based};
 use requeue_embassy::priority::Plain;
 use requeue_embassy::{Queue, WorkQueue};
 use requeue_firmware::end;
 
-/// A clock that takes no flash, so that no driver is counted.
-struct Foreign;
-
-impl Clock for Foreign {
-    fn now(&self) -> Instant {
-        Instant::from_nanos(black_box(1))
-    }
-}
-
-type Parts = ((), u8, Foreign);
-type Keys = WorkQueue<CriticalSectionRawMutex, u16, 16, Plain, Exponential, 3, Parts>;
-
-static KEYS: Keys = WorkQueue::from_queue(Queue::new(default_item_based()), Foreign);
-
-#[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
-#[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
-fn main() -> ! {
-    let _ = black_box(KEYS.add(black_box(7)));
-    let _ = black_box(KEYS.add_after(black_box(8), Duration::from_millis(black_box(5))));
-    while let Some(guard) = KEYS.try_get() {
-        let finished = if black_box(true) {
-            guard.success()
-        } else {
-            guard.retry()
-        };
-        let _ = black_box(finished);
-    }
-    end(true)
-}
+program!(Plain, Queue::new(default_item_based()), |_| {});

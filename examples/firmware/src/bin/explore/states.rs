@@ -6,11 +6,10 @@
 //! state is restored by repeating the calls that lead to it, and a call is measured on a copy of
 //! its bytes.
 //!
+//! The kinds of queue are in images of their own. With two kinds in one image, less is inlined.
+//!
 //! Time goes on by one nanosecond at a time, and delays and backoffs are one or two. A key fails at
 //! most twice in a row. Without these limits there would be no end.
-
-#![no_std]
-#![no_main]
 
 use core::hint::black_box;
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -19,24 +18,27 @@ use core::time::Duration;
 use heapless::Vec;
 use requeue_core::binding::{Sweep, Ticket};
 use requeue_core::limiter::Exponential;
-use requeue_core::priority::Plain;
+use requeue_core::priority::Priorities;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Instant, Queue};
+use requeue_core::{Action, AddOptions, Instant, Queue};
 use requeue_firmware::meter::{self, instructions};
-use requeue_firmware::{arch, board, end, println};
+use requeue_firmware::{arch, board, println};
 use static_cell::ConstStaticCell;
 
-type Keys<const N: usize> = Queue<u8, Plain, Exponential, Fixed<N>>;
+pub(crate) type Keys<P, const N: usize> = Queue<u8, P, Exponential, Fixed<N>>;
+
+/// A kind of queue, and how it begins.
+pub(crate) trait Kind: Priorities + Sized {
+    fn queue<const N: usize>() -> Keys<Self, N>;
+}
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
-const LIMITER: Exponential = Exponential::new(NANOSECOND, NANOSECOND);
+pub(crate) const LIMITER: Exponential = Exponential::new(NANOSECOND, NANOSECOND);
 /// Failures of a key in a row.
 const FAILURES_MAX: u32 = 2;
 
 /// States at most. A queue of two keys has fewer, one of three has more.
 const STATES_MAX: usize = 1 << 15;
-const STATES_OF_ONE: usize = 56;
-const STATES_OF_TWO: usize = 5911;
 /// Calls from the empty queue to a state.
 const CALLS_MAX: usize = 32;
 
@@ -54,13 +56,14 @@ enum Call {
     Tick,
     TryGet,
     Add(u8),
+    AddUrgent(u8),
     AddAfter(u8, u32),
     Finish(u8, Action),
     Forget(u8),
 }
 
 impl Call {
-    const OF_KEY: u8 = 6;
+    const OF_KEY: u8 = 7;
 
     const fn count<const N: usize>() -> u8 {
         2 + Self::OF_KEY * N as u8
@@ -72,6 +75,7 @@ impl Call {
             0 => Self::Tick,
             1 => Self::TryGet,
             _ => match (number - 2) % Self::OF_KEY {
+                6 => Self::AddUrgent(key),
                 0 => Self::Add(key),
                 1 => Self::AddAfter(key, 1),
                 2 => Self::AddAfter(key, 2),
@@ -84,16 +88,16 @@ impl Call {
 }
 
 /// A queue, the time, and the runs that have not ended.
-struct World<const N: usize> {
-    queue: Keys<N>,
+struct World<P: Kind, const N: usize> {
+    queue: Keys<P, N>,
     now: Instant,
     runs: [Option<Ticket>; N],
 }
 
-impl<const N: usize> World<N> {
+impl<P: Kind, const N: usize> World<P, N> {
     fn new() -> ManuallyDrop<Self> {
         ManuallyDrop::new(Self {
-            queue: Queue::new(LIMITER),
+            queue: P::queue(),
             now: Instant::EPOCH,
             runs: [const { None }; N],
         })
@@ -128,6 +132,10 @@ impl<const N: usize> World<N> {
                 (2, took)
             }
             Call::Add(key) => (0, instructions(|| add(queue, key, at))),
+            Call::AddUrgent(key) if P::LEVELS > 1 => {
+                (0, instructions(|| add_urgent(queue, key, at)))
+            }
+            Call::AddUrgent(_) => return None,
             Call::AddAfter(key, nanos) => {
                 let delay = NANOSECOND * nanos;
                 (1, instructions(|| add_after(queue, key, delay, at)))
@@ -147,7 +155,7 @@ impl<const N: usize> World<N> {
 
     /// A number for the state. Takes the queue apart.
     fn fingerprint(&mut self) -> u64 {
-        let Self { queue, now, runs } = self;
+        let Self { queue, now, .. } = self;
         let mut hash = 0xCBF2_9CE4_8422_2325_u64;
         let mut note = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
         // At this time no deadline passes.
@@ -157,7 +165,7 @@ impl<const N: usize> World<N> {
             let has = [state.ready, state.active, state.dirty];
             note(
                 has.into_iter()
-                    .fold(1, |bits, bit| bits << 1 | u8::from(bit)),
+                    .fold(1 + state.priority, |bits, bit| bits << 1 | u8::from(bit)),
             );
             note(*key);
             note(state.failures as u8);
@@ -167,9 +175,10 @@ impl<const N: usize> World<N> {
             // However long ago it has passed, it is due.
             note(left.max(49) as u8);
         }) {}
+        // Ended at once, or it would keep the next key of its group from being handed out.
         while let Some(work) = queue.at(at).try_get() {
             note(work.key);
-            runs[usize::from(work.key)] = Some(work.ticket);
+            finish(queue, work.ticket, Action::Success, at);
         }
         queue.at(at).shut_down();
         while let Some(left) = queue.at(at).take_delayed() {
@@ -180,34 +189,53 @@ impl<const N: usize> World<N> {
 }
 
 #[inline(never)]
-fn add<const N: usize>(queue: &mut Keys<N>, key: u8, at: Instant) -> bool {
+fn add<P: Kind, const N: usize>(queue: &mut Keys<P, N>, key: u8, at: Instant) -> bool {
     queue.at(at).add(black_box(key)).is_ok()
 }
 
 #[inline(never)]
-fn add_after<const N: usize>(queue: &mut Keys<N>, key: u8, delay: Duration, at: Instant) -> bool {
+fn add_urgent<P: Kind, const N: usize>(queue: &mut Keys<P, N>, key: u8, at: Instant) -> bool {
+    let urgent = AddOptions {
+        priority: Some(1),
+        ..AddOptions::new()
+    };
+    queue.at(at).add_with(black_box(key), urgent).is_ok()
+}
+
+#[inline(never)]
+fn add_after<P: Kind, const N: usize>(
+    queue: &mut Keys<P, N>,
+    key: u8,
+    delay: Duration,
+    at: Instant,
+) -> bool {
     queue.at(at).add_after(black_box(key), delay).is_ok()
 }
 
 #[inline(never)]
-fn get<const N: usize>(queue: &mut Keys<N>, at: Instant) -> Option<(u8, Ticket)> {
+fn get<P: Kind, const N: usize>(queue: &mut Keys<P, N>, at: Instant) -> Option<(u8, Ticket)> {
     let work = queue.at(at).try_get()?;
     Some((work.key, work.ticket))
 }
 
 #[inline(never)]
-fn finish<const N: usize>(queue: &mut Keys<N>, ticket: Ticket, action: Action, at: Instant) {
+fn finish<P: Kind, const N: usize>(
+    queue: &mut Keys<P, N>,
+    ticket: Ticket,
+    action: Action,
+    at: Instant,
+) {
     let _ = black_box(queue.at(at).finish(ticket, action));
 }
 
 #[inline(never)]
-fn forget<const N: usize>(queue: &mut Keys<N>, key: u8, at: Instant) -> u32 {
+fn forget<P: Kind, const N: usize>(queue: &mut Keys<P, N>, key: u8, at: Instant) -> u32 {
     queue.at(at).forget(&black_box(key))
 }
 
 /// The states that are known: a table of fingerprints, and for each state the one before it and the
 /// call that leads from there.
-struct States {
+pub(crate) struct States {
     seen: [u64; 2 * STATES_MAX],
     reached: Vec<(u32, u8), STATES_MAX>,
 }
@@ -216,6 +244,14 @@ static STATES: ConstStaticCell<States> = ConstStaticCell::new(States {
     seen: [0; 2 * STATES_MAX],
     reached: Vec::new(),
 });
+
+/// Starts the board. Returns room for the states.
+pub(crate) fn begin() -> &'static mut States {
+    board::start();
+    arch::start_counting();
+    meter::calibrate();
+    STATES.take()
+}
 
 impl States {
     /// Notes a fingerprint. Returns whether it is new.
@@ -233,37 +269,52 @@ impl States {
         }
     }
 
-    /// Makes every call in every state, in the order in which they are found. Returns the slowest
-    /// calls, and how many states there are.
-    fn explore<const N: usize>(&mut self) -> ([u32; WHAT.len()], usize, bool) {
+    /// Makes every call in every state, in the order in which they are found.
+    pub(crate) fn explore<P: Kind, const N: usize>(&mut self) -> Found {
         let mut slowest = [0; WHAT.len() + 1];
+        let mut risen_at = [0; WHAT.len() + 1];
         self.seen.fill(0);
         self.reached.clear();
-        self.note(World::<N>::new().fingerprint());
+        self.note(World::<P, N>::new().fingerprint());
         let _ = self.reached.push((0, 0));
         let (mut state, mut is_closed) = (0, true);
+        // The states up to this one can be reached with so many calls.
+        let (mut calls, mut last, mut complete) = (0, 0, 0);
         while state < self.reached.len() {
-            let world = self.restore::<N>(state);
+            let world = self.restore::<P, N>(state);
             for number in 0..Call::count::<N>() {
                 let mut next = world.copy();
                 let Some((row, took)) = next.make(Call::numbered(number)) else {
                     continue;
                 };
-                slowest[row] = took.max(slowest[row]);
+                if took > slowest[row] {
+                    (slowest[row], risen_at[row]) = (took, calls + 1);
+                }
                 if self.reached.is_full() {
                     is_closed = false;
                 } else if self.note(next.fingerprint()) {
                     let _ = self.reached.push((state as u32, number));
                 }
             }
+            if state == last {
+                (calls, last) = (calls + 1, self.reached.len() - 1);
+                if is_closed {
+                    complete = calls;
+                }
+            }
             state += 1;
         }
-        let [slowest @ .., _] = slowest;
-        (slowest, self.reached.len(), is_closed)
+        Found {
+            slowest,
+            risen_at,
+            states: self.reached.len(),
+            complete,
+            is_closed,
+        }
     }
 
     /// Repeats the calls that lead to a state.
-    fn restore<const N: usize>(&self, state: usize) -> ManuallyDrop<World<N>> {
+    fn restore<P: Kind, const N: usize>(&self, state: usize) -> ManuallyDrop<World<P, N>> {
         let mut calls: Vec<u8, CALLS_MAX> = Vec::new();
         let mut at = state;
         while at > 0 {
@@ -279,26 +330,33 @@ impl States {
     }
 }
 
-#[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
-#[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
-fn main() -> ! {
-    board::start();
-    arch::start_counting();
-    meter::calibrate();
-    let states = STATES.take();
-    let (one, states_of_one, is_one_closed) = states.explore::<1>();
-    let (two, states_of_two, is_two_closed) = states.explore::<2>();
-    // There are more of three keys.
-    let (three, states_of_three, _) = states.explore::<3>();
-    let title = "instructions of the slowest call in any state";
-    println!("\n| {title} | N = 1 | N = 2 | N = 3 |\n|---|--:|--:|--:|");
-    for (row, what) in WHAT.into_iter().enumerate() {
-        println!(
-            "| any state: {what} | {} | {} | {} |",
-            one[row], two[row], three[row]
-        );
+/// What an exploration has found.
+pub(crate) struct Found {
+    slowest: [u32; WHAT.len() + 1],
+    /// How many calls lead to the slowest one, with it.
+    risen_at: [u32; WHAT.len() + 1],
+    states: usize,
+    /// Every state that so many calls lead to is among them.
+    complete: u32,
+    pub(crate) is_closed: bool,
+}
+
+pub(crate) fn print(title: &str, prefix: &str, kinds: [&str; 3], found: &[Found; 3]) {
+    let [a, b, c] = kinds;
+    println!("\n| {title} | {a} | {b} | {c} |\n|---|--:|--:|--:|");
+    let row = |what: &str, of: fn(&Found, usize) -> u32, row: usize| {
+        let [a, b, c] = found.each_ref().map(|found| of(found, row));
+        println!("| {prefix}: {what} | {a} | {b} | {c} |");
+    };
+    for (index, what) in WHAT.into_iter().enumerate() {
+        row(what, |found, row| found.slowest[row], index);
     }
-    println!("| states | {states_of_one} | {states_of_two} | {states_of_three} |");
-    let is_complete = is_one_closed && is_two_closed && states_of_three == STATES_MAX;
-    end(is_complete && (states_of_one, states_of_two) == (STATES_OF_ONE, STATES_OF_TWO))
+    row("states", |found, _| found.states as u32, 0);
+    row(
+        "calls that lead to all of them",
+        |found, _| found.complete,
+        0,
+    );
+    let latest = |found: &Found, _| found.risen_at.into_iter().max().unwrap_or(0);
+    row("calls that lead to the slowest ones", latest, 0);
 }

@@ -6,46 +6,18 @@
 #![no_std]
 #![no_main]
 
+mod virt;
+
 use core::time::Duration;
 
-use portable_atomic::{AtomicU32, Ordering};
+use portable_atomic::Ordering;
 use requeue_bare::binding::Clock;
 use requeue_bare::limiter::default_item_based;
 use requeue_bare::priority::WithSuspension;
-use requeue_bare::{Action, Board, Instant, Policy, Queue, WorkQueue};
-use requeue_firmware::{arch, board, end, handler, println};
+use requeue_bare::{Action, Policy, Queue, WorkQueue};
+use requeue_firmware::{board, end, handler, println};
 
-/// The machine's timer, of 10 MHz, and its alarm.
-struct Virt;
-
-const NANOS_PER_TICK: u64 = 100;
-
-impl Clock for Virt {
-    fn now(&self) -> Instant {
-        Instant::from_nanos(board::time() * NANOS_PER_TICK)
-    }
-}
-
-impl Board for Virt {
-    fn arm(&self, at: Option<Instant>) {
-        // The first tick that is not early.
-        board::set_alarm(at.map_or(u64::MAX, |at| at.as_nanos().div_ceil(NANOS_PER_TICK)));
-    }
-
-    fn idle(&self) {
-        SLEEPS.fetch_add(1, Ordering::Relaxed);
-        arch::wait_for_interrupt();
-    }
-
-    fn masked<T>(&self, work: impl FnOnce() -> T) -> T {
-        LOOKS.fetch_add(1, Ordering::Relaxed);
-        critical_section::with(|_| work())
-    }
-}
-
-static SLEEPS: AtomicU32 = AtomicU32::new(0);
-/// Looks after which the loop would sleep.
-static LOOKS: AtomicU32 = AtomicU32::new(0);
+use virt::{LOOKS, SLEEPS, Virt};
 
 /// Room for eight keys. The sensors share a bus that allows 500 runs a second, one at a time.
 static SENSORS: WorkQueue<Virt, u16, 8, WithSuspension> = WorkQueue::from_queue(
