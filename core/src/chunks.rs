@@ -3,9 +3,6 @@
 //! under one lock; never changes the meaning of an operation.
 
 use core::iter;
-use core::ops::Deref;
-
-use heapless::Vec;
 
 use crate::action::Action;
 use crate::group::Grouped;
@@ -13,23 +10,9 @@ use crate::lists::grouped::GroupState;
 use crate::outcome::{AddedMany, KeyState, Leftover, Rejected, Stats};
 use crate::queue::Sweep;
 use crate::shared::{Access, Host, Shared};
-use crate::storage::Storage;
+use crate::storage::{Bounded, Storage};
 use crate::time::Clock;
 use crate::work::Ticket;
-
-/// A number of items that is known beforehand, without an allocator.
-pub trait Bounded<T>:
-    Default + Deref<Target = [T]> + FromIterator<T> + IntoIterator<Item = T>
-{
-    /// Adds an item. Hands it back if there is no room.
-    fn push(&mut self, item: T) -> Result<(), T>;
-}
-
-impl<T, const N: usize> Bounded<T> for Vec<T, N> {
-    fn push(&mut self, item: T) -> Result<(), T> {
-        self.push(item)
-    }
-}
 
 type Chunk<H, T> = <<H as Host>::Storage as Storage>::Chunk<T>;
 

@@ -9,9 +9,10 @@ use core::marker::PhantomData;
 use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy, sealed};
+use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy};
 use crate::lists::grouped::{Backing, Group, GroupLink, GroupedLists, Rate};
 use crate::policy::InSlot;
+use crate::sealed::Sealed;
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{
@@ -137,7 +138,7 @@ impl<G, P, const MAX: usize> fmt::Debug for Groups<G, P, MAX> {
     }
 }
 
-impl<G, P, const MAX: usize> sealed::Sealed for Groups<G, P, MAX> {}
+impl<G, P, const MAX: usize> Sealed for Groups<G, P, MAX> {}
 
 impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, MAX> {
     const LEVELS: u8 = P::LEVELS;

@@ -1,6 +1,8 @@
 //! Slot numbers, and the integer types that store them. Owns the number that means *none*; never
 //! checks that a slot exists.
 
+use crate::sealed::Sealed;
+
 /// The number of a slot: small, dense, reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -38,7 +40,7 @@ impl SlotId {
 /// let large: Queue<u16, Plain, NoLimit, Fixed<200, u16>> = Queue::new(NoLimit);
 /// assert!(size_of_val(&large) - size_of_val(&small) >= 7 * 200);
 /// ```
-pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static {
+pub trait Index: Copy + PartialEq + core::fmt::Debug + Sealed + 'static {
     /// No slot.
     #[doc(hidden)]
     const NONE: Self;
@@ -56,7 +58,7 @@ pub trait Index: Copy + PartialEq + core::fmt::Debug + sealed::Sealed + 'static 
 
 macro_rules! index {
     ($($integer:ty)*) => {$(
-        impl sealed::Sealed for $integer {}
+        impl Sealed for $integer {}
 
         impl Index for $integer {
             const NONE: Self = <$integer>::MAX;
@@ -81,7 +83,3 @@ macro_rules! index {
 }
 
 index!(u8 u16 u32);
-
-mod sealed {
-    pub trait Sealed {}
-}

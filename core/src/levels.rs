@@ -18,6 +18,7 @@ use crate::lists::{Link, Lists};
 use crate::policy::{InSlot, InSlots, KeepPolicy, Suspension};
 #[cfg(doc)]
 use crate::priority::Groups;
+use crate::sealed::Sealed;
 
 /// The order in which a queue serves its keys: the second parameter of its type.
 ///
@@ -43,7 +44,7 @@ use crate::priority::Groups;
 /// assert_eq!(<Plain as Priorities>::LEVELS, 1);
 /// assert_eq!(<Levels<4> as Priorities>::LEVELS, 4);
 /// ```
-pub trait Priorities: sealed::Sealed {
+pub trait Priorities: Sealed {
     /// The number of levels. The lowest is 0, the default of every add.
     const LEVELS: u8;
 
@@ -143,7 +144,7 @@ pub struct Plain;
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Levels<const P: usize>;
 
-impl sealed::Sealed for Plain {}
+impl Sealed for Plain {}
 
 impl Priorities for Plain {
     const LEVELS: u8 = 1;
@@ -162,7 +163,7 @@ impl Priorities for Plain {
     type GrowableLists = GrowableLists;
 }
 
-impl<const P: usize> sealed::Sealed for Levels<P> {}
+impl<const P: usize> Sealed for Levels<P> {}
 
 impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
@@ -238,7 +239,7 @@ macro_rules! inner {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Aging<P>(P);
 
-impl<P> sealed::Sealed for Aging<P> {}
+impl<P> Sealed for Aging<P> {}
 
 impl<P: Priorities> Priorities for Aging<P> {
     inner! {}
@@ -291,7 +292,7 @@ impl<P: Priorities> Priorities for Aging<P> {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct WithPolicy<P = Plain, X = ()>(P, X);
 
-impl<P, X> sealed::Sealed for WithPolicy<P, X> {}
+impl<P, X> Sealed for WithPolicy<P, X> {}
 
 impl<P: Priorities, X: InSlot> Priorities for WithPolicy<P, X> {
     inner! {}
@@ -446,8 +447,4 @@ impl<K> Naming<K> for () {
 
     #[inline]
     fn group_of(&self, _: &K) {}
-}
-
-pub(crate) mod sealed {
-    pub trait Sealed {}
 }

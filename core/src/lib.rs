@@ -71,6 +71,11 @@ mod work;
 #[cfg(feature = "std")]
 mod workers;
 
+/// Keeps other crates from implementing a trait.
+mod sealed {
+    pub trait Sealed {}
+}
+
 /// The order in which a queue serves its keys: [`Priorities`](priority::Priorities), the second
 /// parameter of its type.
 pub mod priority {

@@ -39,7 +39,9 @@ mod wait;
 mod why;
 
 use policy::Gate;
+pub use policy::Governs;
 pub use session::Session;
+pub use suspend::Suspends;
 pub use sweep::Sweep;
 use wait::Watched;
 pub use wait::{Adding, Flush};

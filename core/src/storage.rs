@@ -6,10 +6,10 @@
 #[cfg(feature = "alloc")]
 use core::hash::BuildHasher;
 use core::hash::Hash;
+use core::ops::Deref;
 
 use heapless::Vec;
 
-use crate::chunks::Bounded;
 use crate::delay::Nodes;
 use crate::id::Index;
 use crate::lists::Lists;
@@ -17,6 +17,7 @@ use crate::policy::KeepPolicy;
 #[cfg(feature = "alloc")]
 use crate::policy::SideTable;
 use crate::priority::Priorities;
+use crate::sealed::Sealed;
 use crate::store::fixed::{FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::store::growable::{GrowableNodes, GrowableRecords, GrowableSlots};
@@ -49,7 +50,7 @@ pub use crate::store::growable::Growable;
 /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<2>> = Queue::new(NoLimit);
 /// assert_eq!(add_all(&mut queue, &[17, 18, 19]), 1);
 /// ```
-pub trait Storage: sealed::Sealed {
+pub trait Storage: Sealed {
     /// How many keys fit, `None` if the storage grows. How many fit into a queue that grows is
     /// [limited](crate::Builder::max_keys) at run time.
     const CAPACITY: Option<usize>;
@@ -98,7 +99,7 @@ pub trait Storage: sealed::Sealed {
     type Page<T>: Bounded<T>;
 }
 
-impl<const N: usize, I: Index> sealed::Sealed for Fixed<N, I> {}
+impl<const N: usize, I: Index> Sealed for Fixed<N, I> {}
 
 impl<const N: usize, I: Index> Storage for Fixed<N, I> {
     const CAPACITY: Option<usize> = Some(N);
@@ -115,7 +116,7 @@ impl<const N: usize, I: Index> Storage for Fixed<N, I> {
 }
 
 #[cfg(feature = "alloc")]
-impl<H> sealed::Sealed for Growable<H> {}
+impl<H> Sealed for Growable<H> {}
 
 #[cfg(feature = "alloc")]
 impl<H: BuildHasher> Storage for Growable<H> {
@@ -132,9 +133,20 @@ impl<H: BuildHasher> Storage for Growable<H> {
     type Page<T> = Vec<T, 32>;
 }
 
+/// A number of items that is known beforehand, without an allocator.
+#[doc(hidden)]
+pub trait Bounded<T>:
+    Default + Deref<Target = [T]> + FromIterator<T> + IntoIterator<Item = T>
+{
+    /// Adds an item. Hands it back if there is no room.
+    fn push(&mut self, item: T) -> Result<(), T>;
+}
+
+impl<T, const N: usize> Bounded<T> for Vec<T, N> {
+    fn push(&mut self, item: T) -> Result<(), T> {
+        self.push(item)
+    }
+}
+
 /// The place of a key in a storage.
 pub(crate) type Place<K, N, S> = <<S as Storage>::Slots<K, N> as Slots<K, N>>::Place;
-
-mod sealed {
-    pub trait Sealed {}
-}

@@ -8,6 +8,7 @@ use core::task::Waker;
 use heapless::Vec;
 
 use crate::outcome::{WaitError, Wake};
+use crate::sealed::Sealed;
 
 #[cfg(feature = "alloc")]
 mod growable;
@@ -30,7 +31,7 @@ pub use growable::GrowableWaitList;
 /// const EMPTY: FixedWaitList<3> = FixedWaitList::new();
 /// # let _ = EMPTY;
 /// ```
-pub trait WaitList: sealed::Sealed {
+pub trait WaitList: Sealed {
     /// Whether a call clones its waker before it knows that it has to wait. If not, a call that has
     /// to wait looks twice. That is better if a clone costs more than a look.
     #[doc(hidden)]
@@ -152,7 +153,7 @@ impl<const N: usize> Default for FixedWaitList<N> {
     }
 }
 
-impl<const N: usize> sealed::Sealed for FixedWaitList<N> {}
+impl<const N: usize> Sealed for FixedWaitList<N> {}
 
 impl<const N: usize> WaitList for FixedWaitList<N> {
     // The waker of a task in a `static` is copied, not counted.
@@ -229,8 +230,4 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
         }
         taken
     }
-}
-
-mod sealed {
-    pub trait Sealed {}
 }

@@ -6,6 +6,7 @@ use core::time::Duration;
 use super::Metrics;
 use super::running::{KeepRunning, Running};
 use crate::Instant;
+use crate::sealed::Sealed;
 
 /// Keeps for each key when it was added, for the first time and since its last run, and when its
 /// run began.
@@ -75,7 +76,7 @@ impl Metrics for Times {
 }
 
 /// What a queue keeps of times: [`Times`], or `()` for none. The trait is sealed.
-pub trait Timestamps: sealed::Sealed {
+pub trait Timestamps: Sealed {
     /// Whether every operation needs the time.
     #[doc(hidden)]
     const NEED_TIME: bool;
@@ -101,6 +102,8 @@ pub trait Timestamps: sealed::Sealed {
     #[doc(hidden)]
     fn rest(kept: &mut Self::Kept);
 }
+
+impl Sealed for () {}
 
 impl Timestamps for () {
     const NEED_TIME: bool = false;
@@ -186,6 +189,8 @@ impl KeyTimes {
     }
 }
 
+impl Sealed for Times {}
+
 impl Timestamps for Times {
     const NEED_TIME: bool = true;
     type Kept = KeyTimes;
@@ -218,9 +223,3 @@ impl Timestamps for Times {
 
 /// The data of the metrics `M` for each key.
 pub(crate) type Kept<M> = <<M as Metrics>::Timestamps as Timestamps>::Kept;
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for () {}
-    impl Sealed for super::Times {}
-}

@@ -2,7 +2,6 @@
 //! of other keys, or as another queue left them. Owns the result of an add; never hands out a key
 //! or ends a run.
 
-use crate::binding::Governs;
 use crate::delay::DelayChange;
 use crate::levels::Naming;
 use crate::options::{AddOptions, Merge};

@@ -6,12 +6,44 @@
 //! it. The deadlines of an active key are moved when its run ends. For sleeping getters, a ready
 //! key that may not be handed out yet is a deadline.
 
-use crate::binding::Governs;
 use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
 use crate::store::fixed::Fixed;
 use crate::time::nanos;
 
 use super::*;
+
+/// A [`Storage`] with room for a [`Policy`](crate::Policy) and for debounced adds: the bound of a
+/// function that takes any such queue. `Growable` has it, and
+/// [`Fixed`](crate::storage::Fixed) with
+/// [`WithPolicy`](crate::priority::WithPolicy).
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue::binding::Governs;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Priorities, WithPolicy};
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Policy, Queue};
+///
+/// fn pace<P: Priorities, S: Governs<P>>(queue: &mut Queue<u16, P, NoLimit, S>) {
+///     let policy = Policy::new().cool_down(Duration::from_secs(1));
+///     queue.at(Instant::EPOCH).set_policy(policy);
+/// }
+///
+/// let mut queue: Queue<u16, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+/// pace(&mut queue);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this queue has no room for a policy",
+    label = "this queue can neither hold its keys, nor pace their runs, nor debounce adds",
+    note = "put `WithPolicy` into the queue's type, as in `Queue<u16, WithPolicy, L, Fixed<8>>`"
+)]
+pub trait Governs<P: Priorities>: Storage<Policy<P>: SetPolicy> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Priorities, S: Storage<Policy<P>: SetPolicy>> Governs<P> for S {}
 
 /// The conditions for which keys and getters may have to wait, in one byte. So a queue without such
 /// conditions only pays for one test when a key is handed out, and one when its run ends.

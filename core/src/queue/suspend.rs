@@ -6,10 +6,44 @@
 //! suspension, and the key's own deadline is kept beside it (Q9). So ask this file for the deadline
 //! of a key.
 
-use crate::binding::Suspends;
-use crate::policy::Suspension;
+use crate::policy::{KeepSuspensions, Suspension};
 
 use super::*;
+
+/// A [`Storage`] with room for the suspensions of keys: the bound of a function that takes any such
+/// queue. `Growable` has it, and
+/// [`Fixed`](crate::storage::Fixed) with
+/// [`WithSuspension`](crate::priority::WithSuspension).
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue::binding::Suspends;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Priorities, WithSuspension};
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
+///
+/// fn written<P: Priorities, S: Suspends<P>>(queue: &mut Queue<u16, P, NoLimit, S>, key: u16) {
+///     queue.at(Instant::EPOCH).suspend(&key, Duration::from_secs(5));
+/// }
+///
+/// let mut queue: Queue<u16, WithSuspension, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+/// let _ = queue.at(Instant::EPOCH).add(17);
+/// written(&mut queue, 17);
+/// assert!(queue.at(Instant::EPOCH).try_get().is_none());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "this queue cannot suspend keys",
+    label = "this queue has no room for the suspensions of its keys",
+    note = "put `WithSuspension` into the queue's type, as in \
+            `Queue<u16, WithSuspension, L, Fixed<8>>`"
+)]
+pub trait Suspends<P: Priorities>: Governs<P> + Storage<Policy<P>: KeepSuspensions> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Priorities, S: Storage<Policy<P>: KeepSuspensions>> Suspends<P> for S {}
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Session<'_, K, P, L, S, M>

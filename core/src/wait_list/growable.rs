@@ -8,8 +8,9 @@ use core::iter::{Chain, Flatten};
 use core::mem;
 use core::task::Waker;
 
-use super::{WaitList, WaitsFor, sealed};
+use super::{WaitList, WaitsFor};
 use crate::outcome::{WaitError, Wake};
+use crate::sealed::Sealed;
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
 /// wait.
@@ -33,7 +34,7 @@ impl GrowableWaitList {
     }
 }
 
-impl sealed::Sealed for GrowableWaitList {}
+impl Sealed for GrowableWaitList {}
 
 impl WaitList for GrowableWaitList {
     type Id = Option<Place>;
