@@ -23,7 +23,6 @@
 
 mod clock;
 mod limits;
-mod logging;
 mod parts;
 mod queue;
 #[cfg(feature = "rtic")]

@@ -9,8 +9,6 @@ use embassy_sync::blocking_mutex::Mutex;
 use embassy_sync::blocking_mutex::raw::RawMutex;
 use requeue_core::binding::Lock;
 
-use crate::logging;
-
 /// A blocking [`Mutex`] as core's [`Lock`].
 ///
 /// # Panics
@@ -35,6 +33,8 @@ impl<R: RawMutex, T> Lock for Locked<R, T> {
 
     #[inline]
     fn no_place(&self, places: usize) {
-        logging::no_place(places);
+        #[cfg(feature = "log")]
+        log::error!(target: "requeue", "more than {places} calls wait for one queue");
+        let _ = places;
     }
 }

@@ -11,7 +11,6 @@ use requeue_core::priority::Priorities;
 use requeue_core::{Action, Failure, IntoAction, RunContext, WaitError};
 
 use crate::limits::{RunLimits, RunTimeout};
-use crate::logging;
 use crate::parts::Parts;
 use crate::queue::WorkQueue;
 
@@ -183,10 +182,12 @@ where
                 on_error(&guard, &failure, attempt);
                 let is_allowed = limits.allow(guard.failures());
                 if is_allowed && !matches!(failure, Failure::GiveUp) {
-                    logging::run_failed(attempt);
+                    #[cfg(feature = "log")]
+                    log::debug!(target: "requeue", "attempt {attempt} failed");
                     return retry;
                 }
-                logging::gave_up(attempt);
+                #[cfg(feature = "log")]
+                log::warn!(target: "requeue", "attempt {attempt} failed: the key is given up");
                 on_give_up(&guard, failure);
                 Action::GiveUp
             });
