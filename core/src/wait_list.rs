@@ -231,3 +231,59 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task;
+
+    use super::*;
+
+    struct Bell(AtomicBool);
+
+    impl task::Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Which calls `wake` wakes: of two for a key, two for room and two for a state.
+    fn woken<W: WaitList>(mut list: W, wake: Wake) -> [bool; 6] {
+        use WaitsFor::{Key, Room, State};
+        let bells = [Key, Key, Room, Room, State, State].map(|waits_for| {
+            let bell = Arc::new(Bell(AtomicBool::new(false)));
+            let waker = Waker::from(Arc::clone(&bell));
+            let mut place = W::Id::default();
+            assert!(list.register(&mut place, waits_for, waker).is_ok());
+            bell
+        });
+        list.take(wake).into_iter().for_each(Waker::wake);
+        bells.map(|bell| bell.0.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn a_wake_reaches_the_calls_that_it_names_and_no_other() {
+        let (one, room, watchers) = (Wake::ONE, Wake::ROOM, Wake::WATCHERS);
+        for (wake, expected) in [
+            (Wake::NONE, "......"),
+            (one, "k....."),
+            (room, "..r..."),
+            (watchers, "....ss"),
+            (one | room, "k.r..."),
+            (one | watchers, "k...ss"),
+            (room | watchers, "..r.ss"),
+            (one | room | watchers, "k.r.ss"),
+            (Wake::ALL, "kkrrss"),
+        ] {
+            let expected: std::vec::Vec<_> = expected.chars().map(|c| c != '.').collect();
+            let fixed = woken(FixedWaitList::<6>::new(), wake);
+            assert_eq!(fixed, expected[..], "{wake:?} of a fixed list");
+            #[cfg(feature = "alloc")]
+            {
+                let growable = woken(GrowableWaitList::new(), wake);
+                assert_eq!(growable, expected[..], "{wake:?} of a growable list");
+            }
+        }
+    }
+}

@@ -1,4 +1,6 @@
-//! Calls that wait for the drain.
+//! Calls that wait for the drain, or for another state.
+
+use std::sync::Arc;
 
 use requeue_core::Action;
 use requeue_core::binding::Drained;
@@ -10,6 +12,7 @@ with_both_lists! {
     calls_that_wait_for_the_drain_are_not_woken_by_adds
     a_second_shutdown_ends_the_wait_for_a_drain
     a_next_that_finds_nothing_reports_the_end_of_a_drain
+    a_dropped_wait_for_a_state_keeps_no_place_and_no_waker
 }
 
 mod rules {
@@ -35,6 +38,23 @@ mod rules {
         queue.finish(run.ticket, Action::Success);
         assert_eq!(drains.wakes(), 2);
         assert_eq!(look(&mut drains), Look::Done(Ok(Drained::Complete)));
+    }
+
+    pub(super) fn a_dropped_wait_for_a_state_keeps_no_place_and_no_waker<W: WaitList>(
+        queue: &Keys<W>,
+    ) {
+        add(queue, 1);
+        // The fixed list has three places.
+        for _ in 0..4 {
+            let mut idle = Call::new(Wait::for_state(queue));
+            let look = idle
+                .wait
+                .look(&idle.waker, None, |session, _| session.poll_idle());
+            assert_eq!(look, Look::Sleep { until: None });
+            let Call { wait, bell, waker } = idle;
+            drop((wait, waker));
+            assert_eq!(Arc::strong_count(&bell), 1);
+        }
     }
 
     pub(super) fn a_second_shutdown_ends_the_wait_for_a_drain<W: WaitList>(queue: &Keys<W>) {
