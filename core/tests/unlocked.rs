@@ -1,6 +1,8 @@
 //! Which foreign code runs while the lock is held, and which does not.
 
 use std::cell::{Cell, RefCell};
+#[cfg(feature = "alloc")]
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ struct Seen {
     locks: Cell<u32>,
     dropped_under_lock: Cell<u32>,
     dropped: Cell<u32>,
+    /// The key whose next drop panics.
+    panics: Cell<Option<u16>>,
 }
 
 struct Watched<T> {
@@ -84,6 +88,10 @@ impl Drop for Key {
             &self.1.dropped
         };
         count.set(count.get() + 1);
+        if self.1.panics.get() == Some(self.0) {
+            self.1.panics.set(None);
+            panic!("key {} was dropped", self.0);
+        }
     }
 }
 
@@ -194,6 +202,18 @@ fn many_runs_end_in_chunks() {
     let ended = |place: usize| place / KEYS_PER_LOCK * KEYS_PER_LOCK;
     let expected = (0..looks.len()).map(|place| usize::from(KEYS) - ended(place));
     assert!(looks.iter().copied().eq(expected));
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn a_key_that_panics_does_not_keep_the_other_runs_of_its_batch_active() {
+    let (queue, seen) = queue();
+    queue.add_many((0..KEYS).map(|key| Key::new(key, &seen)), |_| {});
+    let batch = Batch::take(&queue, usize::from(KEYS));
+    seen.panics.set(Some(0));
+    let ended = catch_unwind(AssertUnwindSafe(|| batch.success()));
+    assert!(ended.is_err(), "the panic goes on");
+    assert_eq!(queue.stats().total, 0);
 }
 
 #[cfg(feature = "alloc")]
