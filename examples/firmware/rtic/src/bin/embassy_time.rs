@@ -15,6 +15,7 @@ use panic_semihosting as _;
 mod app {
     use core::time::Duration;
 
+    use cortex_m::peripheral::scb::SystemHandler;
     use cortex_m_semihosting::hprintln;
     use requeue_embassy::limiter::Exponential;
     use requeue_embassy::raw::CriticalSectionRawMutex;
@@ -38,7 +39,15 @@ mod app {
     struct Local {}
 
     #[init]
-    fn init(_: init::Context) -> (Shared, Local) {
+    fn init(mut context: init::Context) -> (Shared, Local) {
+        // The clock's handler takes a critical section, so a section has to mask it.
+        // SAFETY: no section has begun.
+        unsafe {
+            context
+                .core
+                .SCB
+                .set_priority(SystemHandler::SysTick, 1 << 5)
+        };
         crate::board::start();
         let _ = work::spawn();
         let _ = second::spawn();
