@@ -56,7 +56,7 @@ fn main() {
     let Some(program) = candidates.find(|path| path.is_file()) else {
         return println!("NOT RUN: there is no Chromium on this machine");
     };
-    let tests: [Test; 9] = [
+    let tests: [Test; 10] = [
         ("no_worker_is_free", no_worker_is_free),
         ("a_run_hangs", a_run_hangs),
         ("a_group_is_at_its_limit", a_group_is_at_its_limit),
@@ -64,6 +64,10 @@ fn main() {
         ("the_queue_is_paused", the_queue_is_paused),
         ("figures_are_live", figures_are_live),
         ("tables_need_no_script", tables_need_no_script),
+        (
+            "a_million_keys_are_a_short_page",
+            a_million_keys_are_a_short_page,
+        ),
         ("hostile_ids_do_no_harm", hostile_ids_do_no_harm),
         ("every_form_is_readable", every_form_is_readable),
     ];
@@ -317,6 +321,26 @@ fn tables_need_no_script(browser: &mut Browser) {
         "Emulation.setScriptExecutionDisabled",
         json!({ "value": false }),
     );
+}
+
+/// Prints the time until Chromium's first paint, on which nothing depends.
+fn a_million_keys_are_a_short_page(browser: &mut Browser) {
+    let queue = WorkQueue::new();
+    let _ = queue.add_many(0..1_000_000);
+    let window = Registry::new()
+        .with(Inspector::new("numbers", &queue))
+        .listen("127.0.0.1:0")
+        .unwrap();
+    browser.open(&format!("http://{}/queues/numbers", window.address()));
+    assert_eq!(browser.text("#figures dd"), "1000000");
+    assert_eq!(
+        browser.eval("document.querySelectorAll('#keys tbody tr').length"),
+        50
+    );
+    let paint = "performance.getEntriesByName('first-contentful-paint')";
+    browser.until(&format!("{paint}.length === 1"));
+    let painted = browser.eval(&format!("{paint}[0].startTime"));
+    println!("first paint of a million keys after {painted} ms");
 }
 
 /// Ids that a browser would run, show wrongly, or change in a form, as ids and as names of groups.
