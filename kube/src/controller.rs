@@ -294,7 +294,10 @@ where
     /// # fn controller(client: Client) {
     /// let maps = Api::<ConfigMap>::all(client);
     /// let controller = Controller::new(maps, watcher::Config::default())
-    ///     .groups(|map| map.namespace.clone(), GroupLimits::new().max_active(2));
+    ///     .groups(
+    ///         |map| map.namespace.clone().unwrap_or_default(),
+    ///         GroupLimits::new().max_active(2),
+    ///     );
     /// # let _ = controller;
     /// # }
     /// ```
@@ -343,9 +346,11 @@ where
     /// let queue = WorkQueue::builder()
     ///     .levels::<3>()
     ///     .limiter(limiter)
-    ///     .build_with_groups(|map: &ObjectRef<ConfigMap>| map.namespace.clone());
+    ///     .build_with_groups(|map: &ObjectRef<ConfigMap>| {
+    ///         map.namespace.clone().unwrap_or_default()
+    ///     });
     /// let system = GroupLimits::new().weight(8);
-    /// let _ = queue.limit_group(Some(String::from("kube-system")), system);
+    /// let _ = queue.limit_group(String::from("kube-system"), system);
     ///
     /// let maps = Api::<ConfigMap>::all(client);
     /// let controller = Controller::new(maps, watcher::Config::default()).queue(queue.clone());
