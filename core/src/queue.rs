@@ -90,16 +90,16 @@ pub use wait::{Adding, Flush};
 /// - **Q2** A slot is in the ready list, once, exactly if its phase is ready; with priority levels,
 ///   in the list of its level.
 /// - **Q3** The counts of active and dirty slots are right.
-/// - **Q4** A slot is live for a reason: its phase, a delay, or a failure record.
-/// - **Q5** A slot is in the list of failure records, once, exactly if that is its only reason.
+/// - **Q4** A slot is live for a reason: its phase, a deadline, a hold, or a failure record.
+/// - **Q5** A slot is in the list of failure records, once, exactly if it is idle without a deadline.
 /// - **Q6** While a queue that shuts down has due keys that are not ready, some key is ready or
 ///   active.
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
 /// - **Q8** No deadline is before the time until which its key is [held](crate::Policy), unless the
 ///   key is active or suspended.
-/// - **Q9** The deadline of a [suspended](crate::Session::suspend) key is the end of its
-///   suspension; no other key has what is kept of one.
+/// - **Q9** A [suspended](crate::Session::suspend) key is idle, and its deadline is the end of its
+///   suspension. Only a suspended key has an add or a deadline stored beside its slot.
 /// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
 /// - **W1** While a getter sleeps and a wake is needed, a wake is in flight.
 /// - **W2** There is a timer owner only while a getter sleeps.

@@ -157,16 +157,16 @@ pub type Guard<
 ///
 /// # Sleeping
 ///
-/// A loop sleeps while no key may run: also beside a ready key that has to wait for a token, for
-/// another run of its group or for the end of a pause. Interrupts are masked between its last look
+/// A loop sleeps while no key may run: also if a ready key has to wait for a token, for another run
+/// of its group or for the end of a pause. Interrupts are masked between its last look
 /// and the sleep. An interrupt that adds a key in between is pending, and ends the sleep.
 ///
 /// The other runtimes also wait for room, for the work of one key, and for an idle queue. A loop
 /// that slept for these would wait for itself, so this queue has no such calls. Ask instead:
 /// [`is_idle`](Self::is_idle), [`is_settled`](Self::is_settled), [`state`](Self::state).
 ///
-/// On one core (`WAITERS` is 0) no wake is ever sent, so an add costs nothing for a loop that
-/// sleeps. On several cores each loop that sleeps has a place in the queue, and an add wakes one of
+/// On one core (`WAITERS` is 0) an add sends no wake, because its interrupt has ended the sleep. On
+/// several cores each loop that sleeps has a place in the queue, and an add wakes one of
 /// them through [`Board::waker`]. If all places are taken, `get` returns
 /// [`TooManyWaiters`](crate::WaitError::TooManyWaiters).
 ///

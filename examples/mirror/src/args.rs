@@ -37,7 +37,7 @@ links and extended attributes are not kept. Devices, sockets and FIFOs are
 named and skipped. The set-user-ID and set-group-ID bits are kept if the copy
 has the same owner and group as its source. Otherwise they are left out, and
 the path is named. With --watch, directories that the system cannot watch are
-polled every few seconds.
+polled every second, or less often if there are many.
 
 No symlink is followed in either tree. Nothing outside the trees is read,
 written or deleted, even if another program replaces directories meanwhile.
@@ -47,7 +47,8 @@ stops at once. The next run continues, however this one was stopped. SIGUSR1
 prints the paths in progress and the waiting ones.
 
 Exit code: 0 if TARGET is the same as SOURCE was, 1 if paths were given up or
-left undone (they are named), 2 if the arguments are wrong.
+left undone (they are named), 2 if the arguments are wrong, 130 after a second
+Ctrl-C.
 ";
 
 /// The user's command.

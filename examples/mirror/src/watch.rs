@@ -143,7 +143,9 @@ fn warning(why: &ErrorKind) -> String {
         ErrorKind::Io(error) => error.to_string(),
         other => escaped(&format!("{other:?}")),
     };
-    format!("not every directory can be watched: {why}; the others are looked at every few seconds")
+    format!(
+        "not every directory can be watched: {why}; the others are polled once a second or less"
+    )
 }
 
 fn is_gone(error: &notify::Error) -> bool {

@@ -26,7 +26,7 @@ enum Job {
 /// A job that fails is retried after 10 ms, 20 ms, 40 ms … up to a minute.
 const BACKOFF: Exponential = Exponential::new(Duration::from_millis(10), Duration::from_secs(60));
 
-/// Held, it does not run before that, though its line is raised again.
+/// A job that has failed waits for its retry, even if its line is raised again.
 const POLICY: Policy = Policy::new().hold_failures();
 
 /// Room for 16 keys, and for what the policy keeps of each.
