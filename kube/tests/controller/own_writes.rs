@@ -422,7 +422,7 @@ fn repeating(client: Client) -> Client {
         let client = client.clone();
         async move { client.send(request).await.map_err(BoxError::from) }
     });
-    let layer = RetryLayer::new(RetryPolicy::server_retry());
+    let layer = RetryLayer::new(RetryPolicy::default());
     Client::new(layer.layer(send), "default")
 }
 
