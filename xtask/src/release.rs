@@ -201,6 +201,8 @@ fn of(line: Cmd, packages: &[Package]) -> Cmd {
 const NEEDED: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 const FILE_MAX: &str = "+150000c";
 const ARCHIVE_MAX: u64 = 500_000;
+/// How the folders of the packages for Kubernetes begin.
+const KUBES: &str = "requeue-kube-";
 
 /// Makes the archives of published packages. Cargo builds each package with the others, and with
 /// the repository's lock file.
@@ -208,10 +210,13 @@ fn packages() -> Verdict {
     with_protoc(of(cmd("cargo package --locked"), &published(OURS)?)).run()?;
     let folder = target("packages");
     let mut mistakes = Vec::new();
-    for name in unpack(&folder)? {
-        mistakes.extend(wrong(&folder, &name)?);
+    let names = unpack(&folder)?;
+    for name in &names {
+        mistakes.extend(wrong(&folder, name)?);
     }
-    // Cargo cannot build this package, because its dependencies are in no registry yet.
+    // Cargo cannot build this package, because its dependencies are in no registry yet. In a workspace
+    // with packages that promise an older Rust it would choose an older kube.
+    choose(&folder, &names, |name| name.starts_with(KUBES))?;
     let kube = cmd("cargo check -p requeue-kube --all-features --features k8s-openapi/latest");
     all([verdict(&mistakes), kube.dir(&folder).run()])
 }
@@ -280,10 +285,18 @@ fn minimal() -> Verdict {
     let names = unpack(&folder)?;
     let strip = wheel("bin/cargo-hack")?.args("hack --remove-dev-deps --workspace".split(' '));
     strip.dir(&folder).run()?;
-    // Separately, because kube asks for newer versions than the others.
-    let is_kube = |name: &str| name.starts_with("requeue-kube-");
-    for (of_kube, features) in [(false, ""), (true, "--features k8s-openapi/latest")] {
-        choose(&folder, &names, |name| is_kube(name) == of_kube)?;
+    // Separately, because these ask for newer versions than the others.
+    let groups = [
+        ("", ""),
+        ("requeue-inspect-", ""),
+        (KUBES, "--features k8s-openapi/latest"),
+    ];
+    for (group, features) in groups {
+        let is_of = |name: &str, prefix: &str| !prefix.is_empty() && name.starts_with(prefix);
+        choose(&folder, &names, |name| match group {
+            "" => !groups.iter().any(|(prefix, _)| is_of(name, prefix)),
+            _ => is_of(name, group),
+        })?;
         let update = cmd("cargo update --quiet -Z direct-minimal-versions").dir(&folder);
         update.env("RUSTC_BOOTSTRAP", "1").run()?;
         let check = "cargo check --locked --keep-going --lib --workspace --all-features";
