@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use requeue_core::binding::Sweep;
+use requeue_core::binding::{Drained, Sweep};
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};
 use requeue_core::priority::{Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
@@ -528,4 +528,47 @@ fn a_queue_that_grows_suspends_a_million_keys_and_keeps_none() {
     }
     assert_eq!(queue.stats().total, 0);
     let _: &Queue<u32, _, NoLimit, Growable> = &queue;
+}
+
+/// The key's suspension has ended, and so has its own delay. The shutdown applies the first of the
+/// two deadlines, and the cancel the second: another key is due behind them.
+#[test]
+fn a_drain_waits_for_the_key_that_is_due_behind_a_cancelled_one() {
+    let mut queue = Boards::new(NoLimit);
+    queue.limit_due_keys(1);
+    queue.at(at(0)).add(1).unwrap();
+    assert!(queue.at(at(0)).suspend(&1, MS));
+    queue.at(at(0)).add_after(1, 2 * MS).unwrap();
+    queue.at(at(0)).add_after(2, 3 * MS).unwrap();
+    let drain = queue.at(at(5)).begin_drain();
+    queue.assert_valid();
+    assert!(queue.at(at(5)).cancel(&1).is_some());
+    queue.assert_valid();
+    assert_eq!(queue.drain_status(&drain), Drained::Pending);
+    assert_eq!(key(&mut queue, 5), Some(2));
+    assert_eq!(queue.drain_status(&drain), Drained::Complete);
+}
+
+/// The end of a suspension takes the turn of the shutdown, and a hold delays its key. The deadline
+/// of the last active key takes the turn of its run's end, which delays or suspends that key.
+#[test]
+fn a_drain_waits_for_the_key_that_is_due_behind_an_ended_run() {
+    for last in [Action::Release, Action::Suspend(5 * MS)] {
+        let policy = Policy::new().cool_down(9 * MS);
+        let mut queue = Boards::new(NoLimit).with_policy(policy);
+        queue.limit_due_keys(1);
+        queue.at(at(0)).add_many([1, 2], |_| {});
+        let one = queue.at(at(0)).try_get().unwrap();
+        let two = queue.at(at(0)).try_get().unwrap();
+        queue.at(at(0)).finish(one.ticket, Action::Suspend(MS));
+        queue.at(at(0)).add_after(2, 2 * MS).unwrap();
+        queue.at(at(0)).add_after(3, 3 * MS).unwrap();
+        let drain = queue.at(at(5)).begin_drain();
+        queue.assert_valid();
+        queue.at(at(5)).finish(two.ticket, last);
+        queue.assert_valid();
+        assert_eq!(queue.drain_status(&drain), Drained::Pending, "{last:?}");
+        assert_eq!(key(&mut queue, 5), Some(3), "{last:?}");
+        assert_eq!(queue.drain_status(&drain), Drained::Complete);
+    }
 }

@@ -48,6 +48,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
             return None;
         }
         let was = queue.state_of(id);
+        if queue.closed && queue.suspends() {
+            // The key's own deadline may have taken the turn of another key (Q6).
+            let _ = queue.make_due_ready(SlotId::NONE, *now);
+        }
         queue.cancel_slot(id);
         was
     }

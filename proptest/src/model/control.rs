@@ -14,6 +14,10 @@ impl Model {
     pub(super) fn take_back(&mut self, key: Key) -> Option<KeyState> {
         self.arrive_at(key);
         let was = self.know(key).filter(|_| self.has_work(key))?;
+        if self.is_shutting_down && self.has_suspended {
+            // A drain does not end before the keys that are due behind this one.
+            self.arrive();
+        }
         self.drop_work(key);
         Some(was)
     }
