@@ -41,7 +41,6 @@ conform! {
     core_fixed_1: Direct<WithSuspension, Fixed<1>>;
     core_fixed_2: Direct<WithSuspension, Fixed<2>>;
     core_fixed_3: Direct<Plain, Fixed<3>>;
-    core_fixed_4: Direct<WithSuspension, Fixed<4>>;
     core_fixed_64: Direct<WithSuspension, Fixed<64>>;
     core_fixed_64_without_policy: Direct<Plain, Fixed<64>>;
     core_fixed_64_with_levels: Direct<GovernedLevels, Fixed<64>>;
@@ -86,25 +85,12 @@ macro_rules! drawn {
     };
 }
 
-// Variants, on which only histories are drawn.
+// Variants that no combination of options has, on which only histories are drawn.
 drawn! { operations_on_a_few_keys, REGRESSIONS:
     core_fixed_64_with_wide_numbers: Direct<WithSuspension, Fixed<64, u16>>;
     core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, ()>;
     core_growable_without_metrics: Direct<Plain, Growable, ()>;
-    core_growable_for_1: Direct<Plain, Growable, (), 1>;
-    core_growable_for_3: Direct<Plain, Growable, Figures, 3>;
-    core_growable_for_4_with_groups_and_levels: Direct<GroupedLevels, Growable, Figures, 4>;
-    core_growable_for_4_with_aging: Direct<Aged, Growable, Figures, 4>;
-    std_for_2: OnWorkQueue<Threads, 2>;
-    std_fixed_2: OnWorkQueue<Threads<WithSuspension, Fixed<2>>>;
-    embassy_3: OnWorkQueue<Embassy<3, WithSuspension>>;
-    core_fixed_4_with_levels: Direct<GovernedLevels, Fixed<4>>;
     core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, ()>;
-    core_fixed_4_with_groups_and_levels: Direct<Groups<u8, GovernedLevels, 4>, Fixed<4>>;
-    core_fixed_4_with_aging: Direct<Aging<GovernedLevels>, Fixed<4>>;
-    core_growable_with_aging_without_metrics: Direct<Aged, Growable, ()>;
-    core_fixed_4_with_groups_and_aging: Direct<AgingGroups, Fixed<4>>;
-    core_growable_with_groups_without_metrics: Direct<Grouped, Growable, ()>;
 }
 
 drawn! { operations_on_many_keys, REGRESSIONS:

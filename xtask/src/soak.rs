@@ -9,7 +9,7 @@ use crate::report::{Stop, Verdict};
 /// only one.
 const PARTS: [(&str, Option<&str>); 6] = [
     (
-        "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
+        "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest --lib explore -- --nocapture",
         None,
     ),
     (
@@ -117,7 +117,7 @@ mod tests {
         let without = PARTS.iter().filter(|(_, variable)| variable.is_none());
         let lines: Vec<&str> = without.map(|(line, _)| *line).collect();
         assert!(
-            matches!(lines[..], [line] if line.contains("--test explore")),
+            matches!(lines[..], [line] if line.contains("--lib explore")),
             "{lines:?}"
         );
     }

@@ -127,6 +127,9 @@ impl Pair {
 
     /// Lets everything run that can, and holds all answers against the model.
     pub(super) fn settle(&mut self, what: &str) -> Result<(), Failure> {
+        if self.calls.is_empty() && self.subject.settle() {
+            return Ok(());
+        }
         let begin = Instant::now();
         let ids: Vec<CallId> = self.calls.iter().map(|call| call.id).collect();
         loop {

@@ -45,11 +45,7 @@ pub fn run_combined(
         let drawn = (Just(combination.configuration.clone()), steps).boxed();
         let (_, mut search) = draw.search(new, Some(regressions));
         search.config.cases = cases;
-        let looks: &[Looks] = match draw {
-            Draw::Operations(_) => &[Looks::Always, Looks::Last],
-            Draw::Calls => &[Looks::Last],
-        };
-        match search.shortest(&drawn, looks) {
+        match search.shortest(&drawn, draw.looks()) {
             Some(found) => Err(format!("{combination}\n{}", found.report())),
             None => Ok(()),
         }
@@ -88,11 +84,7 @@ pub fn run<S: Subject + 'static>(draw: Draw, regressions: &'static str) -> Resul
 pub(crate) fn run_on(new: NewSubject, draw: Draw, regressions: &'static str) -> Result<(), String> {
     watched(HANGS_AFTER, move || {
         let (drawn, search) = draw.search(new, Some(regressions));
-        let looks: &[Looks] = match draw {
-            Draw::Operations(_) => &[Looks::Always, Looks::Last],
-            Draw::Calls => &[Looks::Last],
-        };
-        let Some(found) = search.shortest(&drawn, looks) else {
+        let Some(found) = search.shortest(&drawn, draw.looks()) else {
             return Ok(());
         };
         // What calls answer tells more than what can be seen from outside.
@@ -116,6 +108,14 @@ pub fn find<S: Subject + 'static>(drawn: Option<BoxedStrategy<Vec<Operation>>>) 
 }
 
 impl Draw {
+    /// To look at many keys takes longer than all else.
+    fn looks(self) -> &'static [Looks] {
+        match self {
+            Self::Operations(Crowd::Few) => &[Looks::Always, Looks::Last],
+            Self::Operations(Crowd::Many) | Self::Calls => &[Looks::Last],
+        }
+    }
+
     /// What is drawn, and how it is searched.
     fn search(
         self,

@@ -154,6 +154,7 @@ impl Scope {
         history: &[u8],
     ) -> Result<Option<State>, Failure> {
         let steps = history.iter().map(|step| &self.steps[usize::from(*step)]);
+        let last = history.len().saturating_sub(1);
         let keys = self
             .steps
             .iter()
@@ -164,9 +165,11 @@ impl Scope {
         restarts();
         let mut state = None;
         let outcome = guarded(|| {
-            for step in steps {
+            for (index, step) in steps.enumerate() {
                 begins(|| format!("{step:?}"));
                 let done = pair.timeline.len();
+                // The shorter histories have been checked.
+                pair.is_known = index < last;
                 pair.step(step, Looks::Last)?;
                 state = (pair.timeline.len() > done).then_some(());
             }
@@ -224,5 +227,98 @@ impl State {
             && self.tickets.len() <= bounds.tickets
             && self.sleepers.len() <= bounds.sleepers
             && self.drains <= bounds.drains
+    }
+}
+
+/// Every history of a few steps over two keys. Not with the other tests of our queues, because it
+/// goes through a million histories: here its queues are optimized as the kit is.
+#[cfg(test)]
+mod tests {
+    use requeue_core::priority::{Plain, WithSuspension};
+    use requeue_core::storage::{Fixed, Growable};
+
+    use super::*;
+    use crate::rounds;
+    use crate::subject::Direct;
+
+    /// So many states that the soak comes to their end.
+    const BOUNDS: Bounds = Bounds {
+        failures: 1,
+        tickets: 2,
+        sleepers: 1,
+        drains: 1,
+    };
+
+    /// The queues that are explored: how many due keys an operation makes ready, how many failure
+    /// records are kept of what grows, and whether keys are held. The first is for every test, the
+    /// others are for the soak.
+    fn setups(capacity: Option<usize>) -> impl Iterator<Item = Configuration> {
+        const ANY: usize = usize::MAX;
+        let setups = match capacity {
+            // No more than one key can be due.
+            Some(1) => &[(1, ANY, false)][..],
+            Some(_) => &[(1, ANY, true), (1, ANY, false), (2, ANY, false)],
+            None => &[(2, 1, false), (1, ANY, false)],
+        };
+        setups
+            .iter()
+            .map(|(due_keys_max, failure_records_max, holds)| {
+                let mut setup = Configuration::exponential();
+                setup.due_keys_max = *due_keys_max;
+                setup.failure_records_max = *failure_records_max;
+                setup.policy.cool_down_ns = u64::from(*holds);
+                setup.policy.hold_failures = *holds;
+                setup
+            })
+    }
+
+    /// The depth in an ordinary test, and that in the soak.
+    const DEPTHS: [usize; 2] = [3, 5];
+    /// The same of states: in the soak until there is no new one.
+    const DEPTHS_OF_STATES: [usize; 2] = [5, usize::MAX];
+
+    #[expect(clippy::panic, reason = "this is how a test fails")]
+    fn explored<S: Subject + 'static>(
+        name: &str,
+        bounds: Option<Bounds>,
+        [depth, in_soak]: [usize; 2],
+    ) {
+        let is_soak = rounds(1) > 1;
+        let scope = Scope {
+            steps: Operation::explored(2),
+            depth: if is_soak { in_soak } else { depth },
+            bounds,
+        };
+        let setups = setups(S::new(&Configuration::exponential()).capacity());
+        for setup in setups.take(if is_soak { usize::MAX } else { 1 }) {
+            match explore::<S>(&setup, &scope) {
+                Ok(explored) => println!("explored: {name}: {explored}"),
+                Err(failure) => panic!("{name}, {setup:?}:\n{failure}"),
+            }
+        }
+    }
+
+    macro_rules! explored {
+        ($($name:ident: $subject:ty;)+) => {$(
+            mod $name {
+                use super::*;
+
+                #[test]
+                fn every_history() {
+                    explored::<$subject>(stringify!($name), None, DEPTHS);
+                }
+
+                #[test]
+                fn every_state() {
+                    explored::<$subject>(stringify!($name), Some(BOUNDS), DEPTHS_OF_STATES);
+                }
+            }
+        )+};
+    }
+
+    explored! {
+        core_fixed_1: Direct<WithSuspension, Fixed<1>>;
+        core_fixed_2: Direct<WithSuspension, Fixed<2>>;
+        core_growable: Direct<Plain, Growable>;
     }
 }
