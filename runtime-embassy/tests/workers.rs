@@ -161,7 +161,7 @@ fn asking_for_a_retry_is_a_failure_without_an_error() {
     queue.add_many([1, 2], |_| unreachable!());
     let failures = RefCell::new(Vec::new());
     let reconcile = async |_: &u32, run: RunContext| {
-        assert_eq!((run.attempt, run.priority), (1, 0));
+        assert_eq!((run.attempt, run.priority, run.deadline), (1, 0, None));
         Action::Retry
     };
     let is_retry = |failure: &Failure<_>| assert!(matches!(failure, Failure::Retry));
