@@ -119,6 +119,34 @@ fn each_way_to_end_a_run_keeps_its_promise() {
     let retried = end(|guard| guard.snooze(Duration::from_secs(60)));
     assert_eq!(retried, (Finished::Delayed(minute), 1));
     assert_eq!(end(|guard| guard.release()), (Finished::Idle, 1));
+    assert_eq!(end(|guard| guard.give_up()), (Finished::Idle, 0));
+    let second = Duration::from_secs(1);
+    let polled = end(|guard| guard.poll(Duration::from_secs(1), Duration::from_secs(60)));
+    assert_eq!(polled, (Finished::Delayed(second), 1));
+    let suspended = end(|guard| guard.suspend(Duration::from_secs(60)));
+    assert_eq!(suspended, (Finished::Suspended(minute), 1));
+}
+
+#[test]
+fn a_run_is_told_its_priority_and_whether_a_suspension_has_timed_out() {
+    let queue = queue();
+    queue.add(7).unwrap();
+    let guard = queue.try_get().unwrap();
+    assert_eq!((guard.priority(), guard.timed_out()), (0, false));
+    guard.suspend(Duration::from_nanos(5));
+    queue.clock().set(5);
+    assert!(queue.try_get().unwrap().timed_out());
+}
+
+#[test]
+fn a_run_learns_by_its_guard_and_by_its_ticket_whether_it_was_cancelled() {
+    let queue = queue();
+    queue.add_many([1, 2], |_| {});
+    let (one, two) = (queue.try_get().unwrap(), queue.try_get().unwrap());
+    assert!(queue.cancel(&1).is_some());
+    assert!(one.is_cancelled() && !two.is_cancelled());
+    let [one, two] = [one, two].map(|guard| guard.into_ticket().unwrap());
+    assert!(queue.is_cancelled(&one) && !queue.is_cancelled(&two));
 }
 
 #[test]

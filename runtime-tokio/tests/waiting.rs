@@ -15,7 +15,8 @@ use requeue_tokio::limiter::NoLimit;
 use requeue_tokio::priority::Plain;
 use requeue_tokio::storage::Fixed;
 use requeue_tokio::{
-    Action, AddOptions, Added, Queue, QueueClock, Rejected, WaitError, WorkQueue, Workers,
+    Action, AddOptions, Added, GroupLimits, Queue, QueueClock, Rejected, WaitError, WorkQueue,
+    Workers,
 };
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, advance, timeout};
@@ -440,4 +441,45 @@ async fn calls_give_up_at_their_time_and_hand_back_what_they_have() {
     guard.success();
     assert!(timeout(SECOND, queue.wait_settled()).await.is_ok());
     assert_eq!(queue.add_wait(2).await, Ok(Added::Ready));
+}
+
+/// Three calls wait: for a key, for room and for a state. Each change concerns one of them.
+#[tokio::test(start_paused = true)]
+async fn a_change_wakes_no_call_that_waits_for_something_else() {
+    let queue = queue();
+    queue.limit_keys(3);
+    let _ = queue.add_many([1, 2]);
+    let _running = queue.get().await.unwrap();
+    let run = queue.get().await.unwrap();
+    queue.add_after(3, SECOND).unwrap();
+    let mut getter = by_hand(queue.get());
+    let mut adder = by_hand(queue.add_wait(4));
+    let mut flush = by_hand(queue.flush(&2));
+    assert!(getter.is_pending() && adder.is_pending() && flush.is_pending());
+    run.finish(Action::RequeueAfter(YEAR));
+    assert_eq!((getter.wakes(), adder.wakes(), flush.wakes()), (0, 0, 1));
+    flush.ready();
+
+    let mut idle = by_hand(queue.wait_idle());
+    assert!(idle.is_pending());
+    assert!(queue.cancel(&2).is_some());
+    assert_eq!((getter.wakes(), adder.wakes(), idle.wakes()), (0, 1, 0));
+    assert_eq!(adder.ready(), Ok(Added::Ready));
+}
+
+/// The key of a group at its limit may run, and another key has room.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_run_wakes_a_getter_and_a_call_that_waits_for_room() {
+    let queue = WorkQueue::builder().build_with_groups(|key: &(u8, u8)| key.0);
+    queue.limit_groups(GroupLimits::new().max_active(1));
+    queue.limit_keys(2);
+    let _ = queue.add_many([(1, 1), (1, 2)]);
+    let run = queue.get().await.unwrap();
+    let mut getter = by_hand(queue.get());
+    let mut adder = by_hand(queue.add_wait((2, 1)));
+    assert!(getter.is_pending() && adder.is_pending());
+    run.success();
+    assert_eq!((getter.wakes(), adder.wakes()), (1, 1));
+    assert_eq!(*getter.ready().unwrap(), (1, 2));
+    assert_eq!(adder.ready(), Ok(Added::Ready));
 }
