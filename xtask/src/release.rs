@@ -318,7 +318,6 @@ mod tests {
             published: true,
             rust_version: None,
             library: None,
-            dependencies: Vec::new(),
             features: Vec::new(),
         }
     }

@@ -25,7 +25,7 @@ pub(crate) use steps;
 /// end of the output.
 pub(crate) const STEPS: &[Step] = steps! {
     "fmt" 2 "the sources are formatted" fmt;
-    "tidy" 1 "packages use only lower layers, the state machine no runtime, pages name real tests" tidy::run;
+    "tidy" 1 "the state machine uses no runtime, pages name real tests" tidy::run;
     "links" 6 "the links of every page" book::links;
     "workflows" 1 "GitHub's workflows, checked by zizmor" workflows;
     "book" 1 "the guide: its contents, and its pages, in target/book" book::run;
@@ -35,7 +35,7 @@ pub(crate) const STEPS: &[Step] = steps! {
     "features" 200 "the features of published packages: each alone, every pair, and all" builds::features;
     "no_std" 30 "the packages for firmware, built for its processors" builds::no_std;
     "msrv" 70 "published packages, built with the oldest Rust of their manifests" builds::msrv;
-    "deny" 3 "licences, versions and sources of dependencies" deny;
+    "deny" 3 "licences, versions and sources of dependencies, and the layers of packages" deny;
     "systems" 50 "published packages compile for macOS, Windows and WebAssembly" builds::systems;
     "processors" 65 "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
     "schedules" 160 "waiting, waking and ending, under many schedules of the threads" schedules;

@@ -1,5 +1,5 @@
-//! The layers: packages use only lower packages, and the state machine knows no runtime. Pages name
-//! only tests that exist.
+//! The state machine knows no runtime, every package has the lints, every test is run, and pages name
+//! only tests that exist. `deny.toml` has the layers of packages.
 
 use std::fs;
 use std::path::Path;
@@ -89,9 +89,9 @@ fn check_examples(path: &str, text: &str, found: &mut Vec<String>) {
 }
 
 fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
-    let (from, manifest) = (&package.name, &package.manifest);
+    let manifest = &package.manifest;
     // Their lints are those of the workspace, but for an `unsafe impl` and for exported names.
-    let has_own_lints = ["requeue-interrupts", "requeue-wasm"].contains(&from.as_str());
+    let has_own_lints = ["requeue-interrupts", "requeue-wasm"].contains(&package.name.as_str());
     if !has_own_lints && !read(manifest)?.contains("[lints]\nworkspace = true") {
         found.push(format!(
             "{manifest}: the lints of the workspace are not inherited"
@@ -117,35 +117,7 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
             ));
         }
     }
-    for to in package
-        .dependencies
-        .iter()
-        .filter(|to| !arrow_points_down(from, to))
-    {
-        let what = "arrows point down only";
-        found.push(format!("{manifest}: {from} may not depend on {to}: {what}"));
-    }
     Ok(())
-}
-
-/// Whether one package may depend on another: only on lower or foreign packages.
-fn arrow_points_down(from: &str, to: &str) -> bool {
-    match (floor(from), floor(to)) {
-        (Some(from), Some(to)) => from > to,
-        // A package without a floor is foreign, or an example or a tool above all others.
-        _ => true,
-    }
-}
-
-/// The layer of a published package. The conformance suite is above the runtimes.
-fn floor(package: &str) -> Option<u8> {
-    match package {
-        "requeue-core" => Some(0),
-        "requeue-std" | "requeue-tokio" | "requeue-embassy" | "requeue-bare" => Some(1),
-        "requeue" => Some(2),
-        "requeue-proptest" => Some(3),
-        _ => None,
-    }
 }
 
 /// The pages that name the tests of promises.
@@ -218,19 +190,6 @@ mod tests {
         let mut found = Vec::new();
         check_examples("core/src/a.rs", text, &mut found);
         assert_eq!(found, ["core/src/a.rs:3: an example writes `requeue::…`"]);
-    }
-
-    #[test]
-    fn arrows_point_down() {
-        let allowed = |from, to| arrow_points_down(from, to);
-        assert!(allowed("requeue-std", "requeue-core"));
-        assert!(allowed("requeue", "requeue-std"));
-        assert!(allowed("requeue-proptest", "requeue-std"));
-        assert!(allowed("mirror", "requeue-proptest"));
-        assert!(allowed("requeue-core", "heapless"));
-        assert!(!allowed("requeue-core", "requeue-std"));
-        assert!(!allowed("requeue-std", "requeue-tokio"));
-        assert!(!allowed("requeue", "requeue-proptest"));
     }
 
     fn mistakes(text: &str) -> Vec<String> {

@@ -17,8 +17,6 @@ pub(crate) struct Package {
     pub(crate) rust_version: Option<String>,
     /// The root file of its library.
     pub(crate) library: Option<String>,
-    /// The dependencies of its users.
-    pub(crate) dependencies: Vec<String>,
     pub(crate) features: Vec<String>,
 }
 
@@ -56,8 +54,6 @@ impl Package {
     fn parse(answer: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let mut targets = answer["targets"].as_array()?.iter();
-        let dependencies = answer["dependencies"].as_array()?.iter();
-        let for_users = dependencies.filter(|to| to["kind"].as_str() != Some("dev"));
         Some(Self {
             name: text(&answer["name"])?,
             manifest: text(&answer["manifest_path"])?,
@@ -70,7 +66,6 @@ impl Package {
             library: targets
                 .find(|target| target["kind"][0] == "lib")
                 .and_then(|target| text(&target["src_path"])),
-            dependencies: for_users.filter_map(|to| text(&to["name"])).collect(),
             features: answer["features"].as_object()?.keys().cloned().collect(),
         })
     }
