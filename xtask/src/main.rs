@@ -11,7 +11,6 @@ mod firmware;
 mod fuzz;
 mod kube;
 mod mutants;
-mod pictures;
 mod release;
 mod report;
 mod servers;
@@ -95,7 +94,10 @@ fn dispatch(words: &[&str]) -> Verdict {
         }
         ["api"] => api::write(),
         ["book"] => book::write(),
-        ["bench", "--plot", names @ ..] => pictures::measure(names),
+        ["bench", "--plot", names @ ..] => {
+            let line = "cargo run --release -p requeue-bench --features peers --bin pictures --";
+            cmd(line).arg("--measure").args(names.to_vec()).run()
+        }
         ["bench", rest @ ..] => cmd("cargo bench -p requeue-bench")
             .args(rest.to_vec())
             .run(),

@@ -20,6 +20,9 @@ pub use delays::{COMMAND as DELAYS, figures as delays};
 pub struct Picture {
     /// The name of its files, which hold the figures as JSON and the picture as SVG.
     pub name: &'static str,
+    /// The bench that measures the figures, and its rows, all if empty. No bench measures the output
+    /// of an example.
+    pub measured: Option<(&'static str, &'static str)>,
     title: &'static str,
     shapes: Shapes,
 }
@@ -42,6 +45,7 @@ const OURS: &str = "requeue";
 pub const PICTURES: [Picture; 7] = [
     Picture {
         name: "speed",
+        measured: Some(("speed", "u64 keys: CPU time per key: steady")),
         title: "CPU time to add, get and complete a key",
         shapes: Shapes::Lines(lines::Lines {
             x: ("waiting keys", axis::Scale::Logarithmic),
@@ -55,6 +59,7 @@ pub const PICTURES: [Picture; 7] = [
     },
     Picture {
         name: "deadlines",
+        measured: Some(("peers", "delay, expire, take")),
         title: "CPU time of a key that is delayed, becomes due, and is completed",
         shapes: Shapes::Lines(lines::Lines {
             x: ("delayed keys", axis::Scale::Logarithmic),
@@ -67,6 +72,7 @@ pub const PICTURES: [Picture; 7] = [
     },
     Picture {
         name: "threads",
+        measured: Some(("speed", "Threads, u64 keys")),
         title: "Wall time per key, by threads that add and threads that complete",
         shapes: Shapes::Bars(&[
             ("requeue", "requeue-std"),
@@ -75,6 +81,7 @@ pub const PICTURES: [Picture; 7] = [
     },
     Picture {
         name: "worst",
+        measured: Some(("worst", "Instructions of the slowest")),
         title: "Instructions of the slowest operation as all keys become due at once",
         shapes: Shapes::Lines(lines::Lines {
             x: ("keys that are due", axis::Scale::Logarithmic),
@@ -87,6 +94,7 @@ pub const PICTURES: [Picture; 7] = [
     },
     Picture {
         name: "fairness",
+        measured: Some(("groups", "Keys handed out")),
         title: "Keys handed out until each of 999 small groups has had its turn",
         shapes: Shapes::Lines(lines::Lines {
             x: ("keys of one large group", axis::Scale::Logarithmic),
@@ -101,11 +109,13 @@ pub const PICTURES: [Picture; 7] = [
     },
     Picture {
         name: "memory",
+        measured: Some(("memory", "")),
         title: "Bytes per key, of a million keys",
         shapes: Shapes::Bars(&[("requeue", OURS), ("port, foldhash", "client-go's layout")]),
     },
     Picture {
         name: "delays",
+        measured: None,
         title: "How long a key waits after its n-th failure in a row",
         shapes: Shapes::Lines(lines::Lines {
             x: ("failures", axis::Scale::Linear),
