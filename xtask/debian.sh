@@ -6,6 +6,8 @@ set -eu
 folder=$1 packages=$2 program=$3
 mkdir -p "$folder/bin" "$folder/root" "$folder/apt/sources"
 cd "$folder"
+exec 9>lock
+flock 9 # Another step may fetch packages at the same time.
 mkdir -p apt/lists/partial apt/cache/archives/partial
 cp /etc/apt/sources.list.d/debian.sources apt/sources
 apt() {

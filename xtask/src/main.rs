@@ -58,8 +58,8 @@ Commands:
                               takes hours
   help                        prints this page
 
-A step that cannot run on this machine is skipped and prints why. It has failed if CI=true, or if
-you named it. A command that cannot run has failed.
+A step that cannot run on this machine is skipped and prints why. It has failed if you named it, or,
+for most steps, if CI=true. A command that cannot run has failed.
 Exit code: 0 all well, 1 a step failed, 2 wrong arguments.
 
 Steps of `ci` (a star marks those of `test`):";

@@ -16,7 +16,7 @@ pub(crate) enum Stop {
     Failed(String),
     /// This machine cannot run it.
     Skipped(String),
-    /// The same, for a step that need not run everywhere. It has failed only if it was named.
+    /// The same, for a step that need not run everywhere.
     NotRun(String),
     /// The arguments of a command are wrong.
     Mistake(String),
@@ -54,9 +54,9 @@ pub(crate) struct Step {
 pub(crate) struct How {
     /// Whether to stop at the first failure.
     pub(crate) stops: bool,
-    /// Whether the steps were named. Then a step that cannot run has failed.
+    /// Whether the steps were named. Then a step that cannot run has failed, except in CI.
     pub(crate) by_name: bool,
-    /// Whether a step that cannot run has failed, as in CI.
+    /// Whether a step that has to run everywhere has failed if it cannot, as in CI.
     pub(crate) strict: bool,
 }
 
@@ -75,7 +75,7 @@ impl How {
         match verdict {
             Ok(()) => ("passed", String::new(), false),
             Err(Stop::Failed(why) | Stop::Mistake(why)) => ("FAILED", why, true),
-            Err(Stop::Skipped(why) | Stop::NotRun(why)) if self.by_name => {
+            Err(Stop::Skipped(why) | Stop::NotRun(why)) if self.by_name && !self.strict => {
                 let why = format!("not run, and asked for by name: {why}");
                 ("FAILED", why, true)
             }
@@ -194,15 +194,15 @@ mod tests {
     const BAD: Step = step("bad", || Err("broken".into()));
     const LATE: Step = step("late", || panic!("a step after a failure"));
 
-    /// The word for a verdict if steps were asked for by name, if all were, and in CI.
-    fn words(verdict: fn() -> Verdict) -> [&'static str; 3] {
+    /// The word for a verdict if steps were asked for by name, if all were, and in CI for both.
+    fn words(verdict: fn() -> Verdict) -> [&'static str; 4] {
         let how = |by_name, strict| How {
             stops: false,
             by_name,
             strict,
         };
-        let (by_name, all, ci) = (how(true, false), how(false, false), how(false, true));
-        [by_name, all, ci].map(|how| {
+        let (by_name, all) = (how(true, false), how(false, false));
+        [by_name, all, how(true, true), how(false, true)].map(|how| {
             let (word, _, has_failed) = how.judge(verdict());
             assert_eq!(has_failed, word == "FAILED");
             word
@@ -211,12 +211,12 @@ mod tests {
 
     #[test]
     fn a_step_that_cannot_run_has_failed_by_name_and_if_promised_in_ci() {
-        assert_eq!(words(|| Ok(())), ["passed"; 3]);
-        assert_eq!(words(|| Err("broken".into())), ["FAILED"; 3]);
+        assert_eq!(words(|| Ok(())), ["passed"; 4]);
+        assert_eq!(words(|| Err("broken".into())), ["FAILED"; 4]);
         let skipped = words(|| Err(Stop::Skipped("no tool".to_owned())));
-        assert_eq!(skipped, ["FAILED", "skipped", "FAILED"]);
+        assert_eq!(skipped, ["FAILED", "skipped", "FAILED", "FAILED"]);
         let not_run = words(|| Err(Stop::NotRun("no nightly".to_owned())));
-        assert_eq!(not_run, ["FAILED", "NOT RUN", "NOT RUN"]);
+        assert_eq!(not_run, ["FAILED", "NOT RUN", "NOT RUN", "NOT RUN"]);
     }
 
     #[test]
