@@ -11,7 +11,8 @@ use crate::workspace::{OURS, published};
 
 /// Programs around the queue. Their servers, clients and databases take longer to build than all
 /// the rest.
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 7] = [
+    "mirror",
     "requeue-bench",
     "requeue-cookbook",
     "requeue-inspect",
@@ -21,9 +22,11 @@ const SERVICES: [&str; 6] = [
 ];
 
 /// A command of cargo for the queue, its runtimes and its kit: every package but those above, and
-/// but one that only the step `api` builds. All features are on.
+/// but two that only the steps `api` and `schedules` need. All features are on.
 pub(crate) fn product(command: &str) -> Cmd {
-    let others = SERVICES.into_iter().chain(["public-items"]);
+    let others = SERVICES
+        .into_iter()
+        .chain(["public-items", "requeue-schedules"]);
     let line = cmd(command).args(["--workspace", "--all-features"]);
     once(line.args(others.flat_map(|name| ["--exclude", name])))
 }
@@ -52,8 +55,9 @@ pub(crate) fn tests() -> Verdict {
 
 /// Checks published packages with no feature, with each one, and with all. Also checks every pair of
 /// the features that a package's own sources name. A feature that they do not name only turns on
-/// those of other packages, whose own pairs are checked. One package at a time, so that no other
-/// member of the workspace enables a feature that this one forgot.
+/// those of other packages, whose own pairs are linted. One package at a time, so that no other
+/// member of the workspace enables a feature that this one forgot. Clippy denies warnings without
+/// `RUSTFLAGS`, which would build all dependencies again.
 pub(crate) fn features() -> Verdict {
     let hack = wheel("bin/cargo-hack")?.args(["hack", "check", "--lib", "--keep-going"]);
     let check = |sets: &str, names: Vec<&String>| {

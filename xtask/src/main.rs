@@ -47,8 +47,7 @@ Commands:
   release --dry-run [CHECK…]  checks whether a release could go out; publishes nothing
   replicas [COUNT]            starts three replicas of `webhooks` to try, with PostgreSQL and etcd
   shards [--marks] [--seeds N] [--minutes M]
-                              runs replicas on a real etcd, with faults, and checks their writes;
-                              then runs the step `replicas`
+                              runs replicas on a real etcd, with faults, and checks their writes
   soak --minutes M [--seed S] runs the randomised tests with new seeds until the time is over
   platforms                   runs the steps `systems` and `processors`, and there also the tests of
                               the adapters and the recordings

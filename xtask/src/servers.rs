@@ -1,15 +1,29 @@
-//! Tests on real servers or on a full disk: `shards/proof` and `examples/webhooks`.
+//! Programs around the queue, and their tests on real servers and on a full disk.
 
 use crate::builds::services;
-use crate::cmd::{Cmd, cmd, target, write};
+use crate::cmd::{cmd, target, write};
 use crate::report::{Stop, Verdict};
-use crate::tools::{ETCD, POSTGRES, with_protoc};
+use crate::tools::{ETCD, POSTGRES, with_axe, with_protoc};
+
+/// Runs all their tests in one command, which also builds the examples: without `dev-dependencies`,
+/// cargo would leave out their features, and build most of it again. A test that lacks a server
+/// prints so.
+pub(crate) fn tests() -> Verdict {
+    let mut line = with_axe(services("cargo test --no-fail-fast")).args(["--", "--quiet"]);
+    for (variable, server) in [("ETCD", ETCD), ("POSTGRES", POSTGRES)] {
+        match server.get() {
+            Ok(path) => line = line.env(variable, path),
+            Err(Stop::NotRun(why)) => println!("NOT RUN: tests on a server: {why}"),
+            Err(stop) => return Err(stop),
+        }
+    }
+    line.run()
+}
 
 /// The step of `ci`: one seed, in a debug build like the tests.
 pub(crate) fn shards() -> Verdict {
     let etcd = ETCD.get()?;
-    // With an example: without a target that may use `dev-dependencies`, cargo would leave out their
-    // features, and build most of it again.
+    // With an example, for the same features as in `tests`.
     services("cargo build --example threads --bin proof").run()?;
     let proof = cmd("").args([&target("debug/proof"), "--short"]);
     proof.env("ETCD", etcd).env("FOLDER", target("")).run()
@@ -23,12 +37,7 @@ pub(crate) fn prove_shards(words: &[&str]) -> Verdict {
     proof
         .env("ETCD", ETCD.get()?)
         .env("FOLDER", target(""))
-        .run()?;
-    if words.contains(&"--marks") {
-        return Ok(());
-    }
-    // Then the same on a real database.
-    replicas()
+        .run()
 }
 
 /// Runs a test on a small disk in memory, mounted in a namespace of its own. So it needs no rights
@@ -52,21 +61,9 @@ pub(crate) fn full_disk() -> Verdict {
     mounted(&test.to_string()).run()
 }
 
-/// Runs the tests of the webhooks that need servers.
-pub(crate) fn replicas() -> Verdict {
-    let line = services("cargo test --test outside").args(["--", "postgres::", "replicas::"]);
-    with_servers(line)
-}
-
 /// Runs replicas of the webhooks until Ctrl-C.
 pub(crate) fn try_replicas(words: &[&str]) -> Verdict {
-    with_servers(with_protoc(
-        cmd("bash examples/webhooks/replicas.sh").args(words.to_vec()),
-    ))
-}
-
-fn with_servers(line: Cmd) -> Verdict {
-    line.env("ETCD", ETCD.get()?)
-        .env("POSTGRES", POSTGRES.get()?)
-        .run()
+    let line = cmd("bash examples/webhooks/replicas.sh").args(words.to_vec());
+    let line = with_protoc(line).env("ETCD", ETCD.get()?);
+    line.env("POSTGRES", POSTGRES.get()?).run()
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::builds::{self, core_alone, product, services};
-use crate::cmd::{Cmd, all, cmd, run_each, target};
+use crate::builds::{self, core_alone, product};
+use crate::cmd::{cmd, run_each, target};
 use crate::report::{Step, Verdict, verdict};
 use crate::tidy::committed;
-use crate::tools::{wheel, with_axe, with_protoc};
+use crate::tools::{wheel, with_protoc};
 use crate::workspace::{OURS, published};
 use crate::{api, book, bounds, examples, firmware, fuzz, kube, servers, tidy};
 
@@ -45,9 +45,8 @@ pub(crate) const STEPS: &[Step] = steps! {
     "full_disk" 70 "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
     "kube" 260 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
     "shards" 75 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
-    "replicas" 85 "the webhooks on a real PostgreSQL and etcd, if there are any or a Debian" servers::replicas;
     "examples" 10 "the programs of the guide print what their first comments say" examples::run;
-    "services" 225 "the tests of webhooks, shards, the window and the benchmarks" test_services;
+    "services" 225 "the tests of mirror, webhooks, shards, the window and the benchmarks" servers::tests;
     "build" 180 "the programs of the next steps" builds::tests;
     "replay" 30 "recordings of the real client-go, on each runtime" replay;
     "doctest" 30 "the examples in the documentation" doctest;
@@ -171,25 +170,18 @@ fn replay() -> Verdict {
 }
 
 fn doctest() -> Verdict {
-    run_tests("--doc", &[core_alone, product])
+    run_tests("--doc")
 }
 
 fn test() -> Verdict {
-    run_tests("--tests", &[core_alone, product])
+    run_tests("--tests")
 }
 
-fn test_services() -> Verdict {
-    all(["--tests", "--doc"].map(|what| run_tests(what, &[|line| with_axe(services(line))])))
-}
-
-/// Runs the tests of one kind, of some selections of packages. Core alone comes first, because other
-/// packages enable its features. Benchmarks are not among the targets.
-fn run_tests(what: &str, selections: &[fn(&str) -> Cmd]) -> Verdict {
+/// Runs the tests of one kind. Core alone comes first, because other packages enable its features.
+/// Benchmarks are not among the targets.
+fn run_tests(what: &str) -> Verdict {
     let command = format!("cargo test --no-fail-fast {what}");
-    let lines = selections
-        .iter()
-        .map(|select| select(&command).args(["--", "--quiet"]));
-    run_each(lines)
+    run_each([core_alone, product].map(|of| of(&command).args(["--", "--quiet"])))
 }
 
 #[cfg(test)]
