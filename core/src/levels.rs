@@ -27,7 +27,7 @@ use crate::sealed::Sealed;
 /// | [`Plain`] | one level for all keys, the default | |
 /// | [`Levels<4>`](Levels) | four priority levels | |
 /// | [`Aging`] | low levels that are served once they have waited for long | `Aging<Levels<2>>` |
-/// | [`Groups<u32>`](Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
+/// | [`Groups<u32>`](crate::priority::Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
 /// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>` |
 /// | [`WithSuspension`] | the same, and keys that wait for events | `WithSuspension<Levels<2>>` |
 ///

@@ -321,8 +321,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         Batch::wait(Arc::clone(&self.shared), max).await
     }
 
-    /// Returns the keys as a [`Stream`](futures_core::Stream) of guards, which ends once the queue
-    /// is shut down and no key is ready.
+    /// Returns the keys as a [`Stream`] of guards, which ends once the queue is shut down and no key
+    /// is ready.
+    ///
+    /// [`Stream`]: https://docs.rs/futures-core/latest/futures_core/stream/trait.Stream.html
     pub fn guards(&self) -> Guards<K, P, L, S> {
         Guards::new(self)
     }
