@@ -169,7 +169,7 @@ pub type Guard<
 ///
 /// If a key's own code calls the queue. No method panics by itself.
 ///
-/// [`CriticalSectionRawMutex`]: embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex
+/// [`CriticalSectionRawMutex`]: https://docs.rs/embassy-sync/0.8/embassy_sync/blocking_mutex/raw/struct.CriticalSectionRawMutex.html
 /// # Examples
 ///
 /// ```
