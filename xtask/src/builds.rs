@@ -53,19 +53,19 @@ pub(crate) fn tests() -> Verdict {
     run_each([product, core_alone].map(|of| of("cargo build --tests")))
 }
 
-/// Checks published packages with no feature, with each one, and with all. Also checks every pair of
+/// Lints published packages with no feature, with each one, and with all. Also lints every pair of
 /// the features that a package's own sources name. A feature that they do not name only turns on
 /// those of other packages, whose own pairs are linted. One package at a time, so that no other
 /// member of the workspace enables a feature that this one forgot. Clippy denies warnings without
 /// `RUSTFLAGS`, which would build all dependencies again.
 pub(crate) fn features() -> Verdict {
-    let hack = wheel("bin/cargo-hack")?.args(["hack", "check", "--lib", "--keep-going"]);
+    let hack = wheel("bin/cargo-hack")?.args(["hack", "clippy", "--lib", "--keep-going"]);
     let check = |sets: &str, names: Vec<&String>| {
         let names = names
             .into_iter()
             .flat_map(|name| ["--include-features", name]);
         let line = hack.clone().args(sets.split(' ')).args(names);
-        with_protoc(line.env("RUSTFLAGS", "-D warnings"))
+        with_protoc(line.args(["--", "-D", "warnings"]))
     };
     let mut lines = vec![check(
         "--workspace --ignore-private --all-features",
