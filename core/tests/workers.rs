@@ -363,6 +363,9 @@ mod dead {
         assert_eq!(dead.remove(&2), None);
         assert_eq!(dead.take_all().collect::<Vec<_>>(), [(1, 11), (3, 30)]);
         assert!(dead.is_empty());
+        assert_eq!(dead.insert(4, 40), None);
+        assert_eq!(dead.remove(&4), Some(40));
+        assert!(dead.is_empty());
     }
 
     #[test]
@@ -373,12 +376,14 @@ mod dead {
         assert_eq!(dead.len(), 0);
     }
 
-    /// A queue that runs the key at once, which fails again; or accepts none.
-    struct Hasty(DeadKeys<u8, u32>, bool);
+    /// Whether a queue accepts a key, and whether the key runs at once and fails again.
+    struct Hasty(DeadKeys<u8, u32>, bool, bool);
 
     impl Producer<u8> for Hasty {
         fn add(&self, key: u8) -> std::result::Result<Added, Rejected<u8>> {
-            self.0.insert(key, 99);
+            if self.2 {
+                self.0.insert(key, 99);
+            }
             if self.1 {
                 return Ok(Added::Ready);
             }
@@ -403,11 +408,20 @@ mod dead {
         for accepts in [true, false] {
             let (dead, dropped) = list(2);
             let _ = (dead.insert(1, 10), dead.insert(2, 20));
-            let queue = Hasty(dead.clone(), accepts);
+            let queue = Hasty(dead.clone(), accepts, true);
             assert!(dead.retry(&3, &queue).is_none());
             assert_eq!(dead.retry(&1, &queue).unwrap().is_ok(), accepts);
             assert_eq!(shown(&dead), [(2, 20), (1, 99)]);
             assert!(dropped.lock().unwrap().is_empty());
         }
+    }
+
+    #[test]
+    fn a_key_that_is_refused_keeps_its_place_in_the_list() {
+        let (dead, _) = list(2);
+        let _ = (dead.insert(1, 10), dead.insert(2, 20));
+        let queue = Hasty(dead.clone(), false, false);
+        assert!(dead.retry(&1, &queue).unwrap().is_err());
+        assert_eq!(shown(&dead), [(1, 10), (2, 20)]);
     }
 }

@@ -1,5 +1,8 @@
 //! Batches that are longer than a chunk: other calls come in between.
 
+use std::time::Duration;
+
+use requeue_test_tools::by_hand;
 use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::{AsShared, RandomState};
 use requeue_tokio::storage::{Growable, Storage};
@@ -49,6 +52,33 @@ async fn tasks_that_wait_share_a_batch() {
     queue.shut_down();
     let worked: usize = workers.join_all().await.into_iter().sum();
     assert_eq!(worked, KEYS);
+}
+
+/// More than the look of a call that waits takes under one lock.
+#[tokio::test]
+async fn a_batch_that_was_waited_for_has_all_that_is_ready() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    let mut call = by_hand(queue.get_many(KEYS));
+    assert!(call.is_pending());
+    assert!(queue.add_many(0..KEYS).rejected.is_empty());
+    let batch = call.ready().unwrap();
+    assert!(batch.keys().copied().eq(0..KEYS));
+    batch.success();
+}
+
+#[tokio::test]
+async fn many_keys_are_expedited_and_cancelled_in_chunks() {
+    let queue: WorkQueue<usize> = WorkQueue::new();
+    for key in 0..KEYS {
+        let _ = queue.add_after(key, Duration::from_secs(60));
+    }
+    queue.expedite_all();
+    assert_eq!(queue.len(), KEYS);
+    assert_eq!(queue.retain(|key| key % 4 == 0), KEYS / 4 * 3);
+    let batch = queue.get_many(KEYS).await.unwrap();
+    assert!(batch.keys().all(|key| key % 4 == 0));
+    assert_eq!(batch.len(), KEYS / 4);
+    batch.success();
 }
 
 #[tokio::test]
