@@ -568,6 +568,29 @@ async fn a_key_that_has_failed_for_too_long_is_dead_and_can_be_retried() {
     assert!(dead.is_empty());
 }
 
+/// As many as make the workers drop the times of keys that the queue does not have.
+#[tokio::test(start_paused = true)]
+async fn of_many_keys_each_is_given_up_in_time() {
+    let queue = queue();
+    assert!(queue.add_many(0..500).rejected.is_empty());
+    let dead = DeadKeys::new(500, |_, _| unreachable!());
+    let list = dead.clone();
+    let workers = Workers::unbounded()
+        .give_up_after(10 * SECOND)
+        .on_give_up(move |key, _| {
+            let _ = list.insert(*key, ());
+        });
+    let run = queue.run_with(workers, async |_, _| Err::<Action, _>("no route"));
+    let run = tokio::spawn(run);
+    // They fail at 0, 1, 3, 7 and 15 seconds.
+    sleep(14 * SECOND).await;
+    assert!(dead.is_empty());
+    sleep(2 * SECOND).await;
+    assert!(!dead.is_empty());
+    assert_eq!((dead.len(), queue.stats().total), (500, 0));
+    run.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_bound_no_key_waits_for_a_worker() {
     let queue = queue();

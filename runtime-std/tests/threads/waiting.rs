@@ -44,6 +44,23 @@ fn a_delayed_key_wakes_the_thread_that_watches_the_clock() {
 }
 
 #[test]
+fn wait_drained_returns_when_the_last_run_has_ended_and_not_before() {
+    let (queue, clock) = queue();
+    queue.add(7).unwrap();
+    let guard = queue.get().unwrap();
+    queue.shut_down();
+    thread::scope(|scope| {
+        let drained = scope.spawn(|| queue.wait_drained());
+        while clock.waiting() != 1 {
+            assert!(!drained.is_finished());
+            thread::yield_now();
+        }
+        guard.success();
+        drained.join().unwrap();
+    });
+}
+
+#[test]
 fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
     let (queue, clock) = queue();
     queue.add_after(1, 5 * SECOND).unwrap();
