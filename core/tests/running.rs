@@ -51,7 +51,7 @@ where
     let mut random = Random(20_261_122);
     let mut runs: Vec<(Ticket, u64)> = Vec::new();
     let mut now = 5;
-    for step in 0..if cfg!(miri) { 100 } else { 3_000 } {
+    for step in 0..if cfg!(miri) { 20 } else { 3_000 } {
         now += random.below(3);
         let at = Instant::from_nanos(now);
         match random.below(8) {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use requeue_std::binding::Clock;
 use requeue_std::{ManualClock, QueueClock};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -26,6 +27,19 @@ fn what_std_cannot_represent_is_none() {
     for clock in [QueueClock::new(), manual] {
         assert_eq!(clock.to_std(requeue_std::Instant::NEVER), None);
     }
+}
+
+/// A queue that a program puts behind a lock of its own may have the clock of a test.
+#[test]
+fn a_clock_of_a_test_is_a_clock_of_any_queue() {
+    fn now(clock: &impl Clock) -> requeue_std::Instant {
+        clock.now()
+    }
+
+    let manual = ManualClock::new();
+    manual.advance(MINUTE);
+    assert_eq!(now(&manual), requeue_std::Instant::EPOCH + MINUTE);
+    assert_eq!(now(&QueueClock::from(manual.clone())), now(&manual));
 }
 
 #[test]

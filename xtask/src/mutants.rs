@@ -8,7 +8,8 @@ use crate::report::{Verdict, verdict};
 use crate::toolchain::has;
 
 /// The packages to break.
-const BROKEN: &str = "--package requeue-core --package requeue-std --package requeue-tokio --package requeue-embassy";
+const BROKEN: &str = "--package requeue-core --package requeue-std --package requeue-tokio --package requeue-embassy \
+                      --package requeue-bare";
 
 /// The passes: a package, its tests, and the seconds for them. Each pass tries the mutants that the
 /// passes before it missed. First the tests that build in a second, then interrupts and random
@@ -17,13 +18,13 @@ const PASSES: [(&str, &str, &str); 4] = [
     ("requeue-core", "--lib --tests", "25"),
     ("requeue-interrupts requeue-fuzz", "--tests", "120"),
     (
-        "requeue-std requeue-tokio requeue-embassy requeue-proptest requeue-proptest-tests \
-         requeue-replay",
+        "requeue-std requeue-tokio requeue-embassy requeue-bare requeue-proptest \
+         requeue-proptest-tests requeue-replay",
         "--lib --tests",
         "240",
     ),
     (
-        "requeue-core requeue-std requeue-tokio requeue-embassy",
+        "requeue-core requeue-std requeue-tokio requeue-embassy requeue-bare",
         "--doc",
         "120",
     ),
