@@ -484,10 +484,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         match self.slots.slot(id).map(|slot| slot.phase) {
             Some(phase) if phase.is_active() => {
                 self.change_suspension(id, |suspension| {
-                    let timed_out = suspension.has(Suspension::TIMED_OUT);
                     let pauses = suspension.pauses;
                     *suspension = Suspension::new(Suspension::PENDING, until);
-                    suspension.set(Suspension::TIMED_OUT, timed_out);
                     suspension.pauses = pauses;
                 });
                 return true;
