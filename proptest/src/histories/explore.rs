@@ -277,7 +277,6 @@ mod tests {
     /// The same of states: in the soak until there is no new one.
     const DEPTHS_OF_STATES: [usize; 2] = [5, usize::MAX];
 
-    #[expect(clippy::panic, reason = "this is how a test fails")]
     fn explored<S: Subject + 'static>(
         name: &str,
         bounds: Option<Bounds>,
