@@ -2,97 +2,57 @@
 
 use std::time::Duration;
 
-use proptest::collection::vec;
 use proptest::prelude::*;
 use requeue_core::priority::{Levels, Plain, WithPolicy};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{Action, AddOptions};
+use requeue_core::{Action, AddOptions, Merge};
+use requeue_proptest::histories::{Operation, at_once};
 use requeue_proptest::subject::{
-    Configuration, Direct, Embassy, Handed, Key, Left, OnWorkQueue, Operate, Subject, Tasks,
-    Threads,
+    Configuration, Direct, Embassy, Key, Left, OnWorkQueue, Operate, Subject, Tasks, Threads,
 };
 use requeue_proptest::{Model, Rules, rounds};
 
-#[derive(Clone, Copy, Debug)]
-enum Operation {
-    Add(Key, AddOptions),
-    /// Hands out a key and ends its run.
-    Run(Action),
-    Forget(Key),
-    Advance(Duration),
-}
-
 const KEYS: Key = 6;
 
+/// Adds, runs from their begin to their end, and what time and failures do to them.
 fn ops() -> impl Strategy<Value = Vec<Operation>> {
-    let op = prop_oneof![
-        4 => (1..=KEYS, options()).prop_map(|(key, options)| Operation::Add(key, options)),
-        3 => action().prop_map(Operation::Run),
-        1 => (1..=KEYS).prop_map(Operation::Forget),
-        2 => delay().prop_map(Operation::Advance),
-    ];
-    vec(op, 0..40)
-}
-
-fn options() -> impl Strategy<Value = AddOptions> {
-    let drawn = (proptest::option::of(delay()), any::<bool>(), 0..3u8);
-    drawn.prop_map(|(after, rate_limited, priority)| AddOptions {
-        after,
-        rate_limited,
-        priority: Some(priority),
-        ..AddOptions::new()
+    at_once(0..80, KEYS, false, Duration::from_millis(1)).prop_map(|mut drawn| {
+        drawn.retain(|operation| match operation {
+            Operation::AddWith(_, options) => {
+                options.merge == Merge::Earliest && options.slack == 0
+            }
+            Operation::Complete(_, action) => matches!(
+                action,
+                Action::Release
+                    | Action::Success
+                    | Action::Retry
+                    | Action::GiveUp
+                    | Action::RequeueAfter(_)
+                    | Action::Snooze(_)
+            ),
+            Operation::Add(_)
+            | Operation::AddAfter(..)
+            | Operation::AddRateLimited(_)
+            | Operation::Forget(_)
+            | Operation::Advance(_) => true,
+            _ => false,
+        });
+        drawn
     })
 }
 
-fn action() -> impl Strategy<Value = Action> {
-    prop_oneof![
-        Just(Action::Release),
-        Just(Action::Success),
-        Just(Action::Retry),
-        Just(Action::GiveUp),
-        delay().prop_map(Action::RequeueAfter),
-        delay().prop_map(Action::Snooze),
-    ]
-}
-
-fn delay() -> impl Strategy<Value = Duration> {
-    prop_oneof![
-        8 => (0..6u64).prop_map(Duration::from_millis),
-        1 => Just(Duration::MAX),
-    ]
-}
-
 /// What an operation says that does not depend on the time of day.
-fn apply(subject: &mut dyn Subject, op: Operation) -> String {
-    match op {
-        Operation::Add(key, options) => {
-            let priority = options
-                .priority
-                .filter(|level| *level < subject.abilities().levels);
-            format!(
-                "{:?}",
-                subject.add_with(
-                    key,
-                    AddOptions {
-                        priority,
-                        ..options
-                    }
-                )
-            )
-        }
-        Operation::Run(action) => match subject.try_get() {
-            Some(handed) => {
-                let what = handed.to_string();
-                let Handed { ticket, .. } = handed;
-                format!("{what}: {:?}", subject.finish(ticket, action))
-            }
+fn apply(subject: &mut dyn Subject, operation: &Operation) -> String {
+    match *operation {
+        Operation::Complete(_, action) => match subject.try_get() {
+            Some(handed) => format!("{handed}: {:?}", subject.finish(handed.ticket, action)),
             None => String::from("no key"),
         },
-        Operation::Forget(key) => format!("{}", subject.forget(key)),
         Operation::Advance(by) => {
-            subject.advance(by.min(Duration::from_secs(1)));
+            subject.advance(by);
             String::new()
         }
+        ref other => subject.apply(other).to_string(),
     }
 }
 
@@ -128,7 +88,7 @@ fn goes_on<S: Subject>(before: &[Operation], after: &[Operation]) -> Result<(), 
     });
     let mut old = S::new(&setup);
     let mut model = Model::new(Rules::Requeue, &setup, None).with_levels(old.abilities().levels);
-    for &op in before {
+    for op in before {
         prop_assert_eq!(apply(&mut old, op), apply(&mut model, op));
     }
     let leftovers = shut_down(&mut old);
@@ -139,7 +99,7 @@ fn goes_on<S: Subject>(before: &[Operation], after: &[Operation]) -> Result<(), 
         prop_assert!(new.restore(left).is_ok());
         new.assert_valid();
     }
-    for &op in after {
+    for op in after {
         prop_assert_eq!(apply(&mut new, op), apply(&mut model, op), "{:?}", op);
         new.assert_valid();
     }

@@ -3,14 +3,13 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use requeue_core::binding::AsShared;
-use requeue_core::{Action, WaitError};
+use requeue_core::binding::{AsShared, Host, Shared};
+use requeue_core::{Action, Guard, WaitError};
 use requeue_test_tools::in_time;
 use tokio::runtime::Builder;
 
@@ -73,21 +72,22 @@ const FUSE_MAX: u32 = 120;
 /// Sees every key that is found, before it is completed.
 type Find<'f> = &'f (dyn Fn(&Fragile) + Sync);
 
-/// What is common to the queues of threads and of tasks. The getter that takes a key completes it.
-trait Keys: Sync {
+/// What waits, of the queues of threads and of tasks. The getter that takes a key completes it.
+trait Keys: AsShared<Host: Host<Key = Fragile>> + Sync {
     fn new() -> Self;
-    fn add(&self, key: u8) -> bool;
-    fn add_after(&self, key: u8) -> bool;
-    fn add_rate_limited(&self, key: u8) -> bool;
-    fn forget(&self, key: u8);
-    fn take(&self, find: Find<'_>);
     fn take_in_time(&self, find: Find<'_>);
     fn take_many(&self, find: Find<'_>);
     fn take_and_next(&self, find: Find<'_>);
     fn work(&self, find: Find<'_>);
-    fn asleep(&self) -> usize;
     fn drain_all(&self) -> Result<(), WaitError>;
-    fn take_all(&self) -> Vec<Fragile>;
+
+    fn add_key(&self, key: u8) -> bool {
+        self.as_shared().add(Fragile(key)).is_ok()
+    }
+
+    fn asleep(&self) -> usize {
+        self.as_shared().look(|queue| queue.asleep())
+    }
 }
 
 /// Binds a queue. `$now` ends what may be a future.
@@ -96,29 +96,6 @@ macro_rules! bind {
         impl Keys for $queue {
             fn new() -> Self {
                 Self::new()
-            }
-
-            fn add(&self, key: u8) -> bool {
-                self.deref().add(Fragile(key)).is_ok()
-            }
-
-            fn add_after(&self, key: u8) -> bool {
-                self.deref().add_after(Fragile(key), HOUR).is_ok()
-            }
-
-            fn add_rate_limited(&self, key: u8) -> bool {
-                self.deref().add_rate_limited(Fragile(key)).is_ok()
-            }
-
-            fn forget(&self, key: u8) {
-                self.deref().forget(&Fragile(key));
-            }
-
-            fn take(&self, find: Find<'_>) {
-                if let Some(guard) = self.try_get() {
-                    find(guard.key());
-                    guard.finish(Action::Release);
-                }
             }
 
             fn take_in_time(&self, find: Find<'_>) {
@@ -130,7 +107,7 @@ macro_rules! bind {
 
             fn take_many(&self, find: Find<'_>) {
                 // Ready, so that no getter has to wait.
-                Keys::add(self, KEYS);
+                self.add_key(KEYS);
                 if let Ok(batch) = $now!(self.get_many(2)) {
                     batch.keys().for_each(find);
                     batch.release();
@@ -143,8 +120,7 @@ macro_rules! bind {
                 };
                 find(guard.key());
                 // Dirty, so that there is a next one.
-                let key = guard.0;
-                Keys::add(self, key);
+                self.add_key(guard.0);
                 if let Ok(guard) = $now!(self.next(guard, Action::Release)) {
                     find(guard.key());
                     guard.success();
@@ -158,16 +134,8 @@ macro_rules! bind {
                 }
             }
 
-            fn asleep(&self) -> usize {
-                self.as_shared().look(|queue| queue.asleep())
-            }
-
             fn drain_all(&self) -> Result<(), WaitError> {
                 $now!(self.drain())
-            }
-
-            fn take_all(&self) -> Vec<Fragile> {
-                self.leftovers().map(|left| left.key).collect()
             }
         }
     };
@@ -193,6 +161,15 @@ macro_rules! awaited {
 bind!(requeue_std::WorkQueue<Fragile>, at_once);
 bind!(requeue_tokio::WorkQueue<Fragile>, awaited);
 
+/// The key that is ready first, if there is one, which is completed.
+fn take<H: Host<Key = Fragile>>(queue: &Shared<H>, find: Find<'_>) {
+    if let Some(work) = queue.with(|session| session.try_get()) {
+        let guard = Guard::new(work, queue);
+        find(guard.key());
+        guard.finish(Action::Release);
+    }
+}
+
 /// Does a step with the fuse lit. Returns `None` if it panicked.
 fn try_to<T>(step: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(step)) {
@@ -208,6 +185,7 @@ fn try_to<T>(step: impl FnOnce() -> T) -> Option<T> {
 /// come to work. Every key that was accepted is found. Returns whether a step panicked.
 fn survives<Q: Keys>(fuse: u32, are_early: bool) -> bool {
     let queue = &Q::new();
+    let shared = queue.as_shared();
     let found = Mutex::new(HashSet::new());
     let find = &|key: &Fragile| {
         found.lock().unwrap().insert(key.0);
@@ -229,34 +207,34 @@ fn survives<Q: Keys>(fuse: u32, are_early: bool) -> bool {
         FUSE.set(fuse);
         for key in 0..KEYS {
             let added = try_to(|| match key % 3 {
-                0 => queue.add(key),
-                1 => queue.add_after(key),
-                _ => queue.add_rate_limited(key),
+                0 => shared.add(Fragile(key)).is_ok(),
+                1 => shared.add_after(Fragile(key), HOUR).is_ok(),
+                _ => shared.add_rate_limited(Fragile(key)).is_ok(),
             });
             panicked |= added.is_none();
             if added == Some(true) {
                 accepted.insert(key);
             }
         }
-        panicked |= try_to(|| queue.take(find)).is_none();
+        panicked |= try_to(|| take(shared, find)).is_none();
         if !are_early {
             panicked |= try_to(|| queue.take_many(find)).is_none();
         }
-        panicked |= try_to(|| queue.add(0)).is_none();
+        panicked |= try_to(|| queue.add_key(0)).is_none();
         panicked |= try_to(|| queue.take_and_next(find)).is_none();
-        panicked |= try_to(|| queue.add(3)).is_none();
+        panicked |= try_to(|| queue.add_key(3)).is_none();
         panicked |= try_to(|| queue.take_in_time(find)).is_none();
-        panicked |= try_to(|| queue.forget(2)).is_none();
+        panicked |= try_to(|| shared.forget(&Fragile(2))).is_none();
         FUSE.set(0);
         if !are_early {
             work();
         }
-        assert!(queue.add(KEYS + 1), "it takes keys as before");
+        assert!(queue.add_key(KEYS + 1), "it takes keys as before");
         accepted.insert(KEYS + 1);
         assert_eq!(queue.drain_all(), Ok(()));
     });
-    for key in queue.take_all() {
-        find(&key);
+    for left in shared.leftovers() {
+        find(&left.key);
     }
     let found = found.lock().unwrap();
     let lost: Vec<_> = accepted.difference(&found).collect();
