@@ -10,8 +10,9 @@ use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy};
-use crate::lists::grouped::{Backing, Group, GroupLink, GroupedLists, Rate};
+use crate::lists::grouped::{Backing, Group, GroupLink, GroupedLists};
 use crate::policy::InSlot;
+use crate::rate::Rate;
 use crate::sealed::Sealed;
 use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
 #[cfg(feature = "alloc")]

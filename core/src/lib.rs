@@ -55,6 +55,7 @@ mod outcome;
 mod policy;
 mod producer;
 mod queue;
+mod rate;
 #[cfg(feature = "alloc")]
 mod ring;
 #[cfg(feature = "alloc")]

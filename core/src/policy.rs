@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::id::SlotId;
-use crate::limiter::{RateLimiter, TokenBucket};
+use crate::rate::{Rate, RateLimit};
 #[cfg(feature = "alloc")]
 use crate::segments::Segments;
 #[cfg(feature = "alloc")]
@@ -92,9 +92,7 @@ pub struct Policy {
     cool_down: Duration,
     holds_failures: bool,
     /// Charged for each key that is handed out.
-    rate: TokenBucket,
-    /// When the next token is there.
-    next: Instant,
+    rate: Rate,
 }
 
 impl Policy {
@@ -103,8 +101,7 @@ impl Policy {
         Self {
             cool_down: Duration::ZERO,
             holds_failures: false,
-            rate: TokenBucket::unlimited(),
-            next: Instant::EPOCH,
+            rate: Rate::full(RateLimit::new(f64::MAX, 0)),
         }
     }
 
@@ -189,12 +186,7 @@ impl Policy {
     /// assert!(queue.at(later).try_get().is_none());
     /// ```
     pub const fn run_rate(mut self, per_second: f64, burst: u32) -> Self {
-        self.rate = TokenBucket::new(per_second, burst);
-        self.next = if self.rate.is_closed() {
-            Instant::NEVER
-        } else {
-            Instant::EPOCH
-        };
+        self.rate = Rate::full(RateLimit::new(per_second, burst));
         self
     }
 
@@ -206,20 +198,19 @@ impl Policy {
 
     /// Whether runs wait for tokens.
     pub(crate) const fn paces(&self) -> bool {
-        self.rate.is_limited()
+        self.rate.limit.is_limited()
     }
 
     /// From when on a ready key may be handed out.
     #[doc(hidden)]
-    pub const fn next_start(&self) -> Instant {
-        self.next
+    pub fn next_start(&self) -> Instant {
+        self.rate.rest_until()
     }
 
     /// Records that a key was handed out.
     #[doc(hidden)]
     pub fn start(&mut self, now: Instant) {
-        let _ = self.rate.when(&mut (), now);
-        self.next = self.rate.next_token();
+        self.rate.charge(now);
     }
 
     /// Until when a run that ends now holds its key.

@@ -143,27 +143,6 @@ impl TokenBucket {
         Self::new(Self::UNLIMITED_RATE, 0)
     }
 
-    /// Whether it ever lets a call wait.
-    pub(crate) const fn is_limited(&self) -> bool {
-        self.rate < Self::UNLIMITED_RATE
-    }
-
-    /// Whether it never has a token.
-    pub(crate) const fn is_closed(&self) -> bool {
-        self.is_limited() && self.burst == 0
-    }
-
-    /// The time of the next token. [`Instant::EPOCH`] if there already is one.
-    pub(crate) fn next_token(&self) -> Instant {
-        if !self.is_limited() || self.tokens >= 1.0 {
-            return Instant::EPOCH;
-        }
-        if self.is_closed() || self.rate <= 0.0 {
-            return Instant::NEVER;
-        }
-        self.last + self.time_to_earn(1.0 - self.tokens)
-    }
-
     /// The number of tokens at `now`, at most a full bucket.
     fn tokens_at(&self, now: Instant) -> f64 {
         let elapsed = nanos(now.saturating_since(self.last)).min(NANOS_MAX);

@@ -17,6 +17,7 @@ use crate::array::{Array, ConstDefault};
 use crate::delay::{Delays, Nodes};
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
+use crate::rate::Rate;
 use crate::store::fixed::{FixedNodes, FixedSlots};
 use crate::store::{Located, Slots};
 
@@ -26,7 +27,6 @@ mod lifetime;
 mod limits;
 mod turns;
 
-pub(crate) use limits::Rate;
 use limits::Share;
 pub use limits::{GroupLimits, GroupState};
 

@@ -28,7 +28,8 @@ pub(super) struct Turns {
     turns: Vec<(u8, u8, u16)>,
 }
 
-/// What is left of a rate, in nanoseconds: a token is as many as there are between two of them.
+/// What is left of a rate, in parts of a nanosecond: a token is as many as there are between two of
+/// them.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     token: i128,
@@ -37,11 +38,13 @@ struct Bucket {
     at: Instant,
 }
 
+/// Parts of a nanosecond.
+const PARTS: i128 = 1 << 32;
+
 impl Bucket {
-    /// > The time between two tokens is a whole number of nanoseconds, rounded down.
+    /// > The rate is exact over time: rounding errors do not add up.
     fn full(rate: Rate) -> Self {
-        let token = (1e9 / rate.per_second.0) as u64;
-        let token = i128::from(token.min(u64::MAX / u64::from(rate.burst)));
+        let token = (1e9 / rate.per_second.0 * PARTS as f64) as i128;
         let full = token * i128::from(rate.burst);
         Self {
             token,
@@ -51,12 +54,17 @@ impl Bucket {
         }
     }
 
-    /// Takes a token. Returns how long there is none then.
+    /// Takes a token. Returns how long there is none then, to the nearest nanosecond: being late by
+    /// less than one loses nothing.
     fn take(&mut self, now: Instant) -> Duration {
-        let earned = now.saturating_since(self.at).as_nanos() as i128;
-        self.left = (self.left + earned).min(self.full) - self.token;
+        let earned = now.saturating_since(self.at).as_nanos() as i128 * PARTS;
+        self.left += earned;
+        if self.left - self.full > PARTS / 2 {
+            self.left = self.full;
+        }
+        self.left -= self.token;
         self.at = now;
-        let lacks = self.token - self.left;
+        let lacks = (self.token - self.left + PARTS / 2) / PARTS;
         Duration::from_nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 }

@@ -5,12 +5,12 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 use core::mem;
 use core::num::NonZeroU16;
-use core::time::Duration;
 
 use crate::Instant;
-use crate::array::{Array, ConstDefault};
+use crate::array::Array;
 use crate::id::SlotId;
 use crate::outcome::Why;
+use crate::rate::{Rate, RateLimit};
 use crate::store::{Located, Slots};
 
 use super::{Backing, Group, GroupedLists, group_in};
@@ -40,39 +40,6 @@ pub(crate) struct Share {
     pub(crate) weight: NonZeroU16,
 }
 
-/// A token every `period` nanoseconds, and room for `burst` of them.
-///
-/// In integers, because the arithmetic of floats would cost a board without them 2 KB of flash,
-/// whether its groups have rates or not.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RateLimit {
-    /// As it was set, to show it.
-    per_second: f64,
-    period: u64,
-    burst: u32,
-}
-
-impl RateLimit {
-    const fn new(per_second: f64, burst: u32) -> Self {
-        // A cast truncates and saturates. The time in which the bucket fills has 64 bits.
-        let period = (1e9 / per_second) as u64;
-        let period_max = u64::MAX / (burst as u64);
-        Self {
-            per_second,
-            period: if period < period_max {
-                period
-            } else {
-                period_max
-            },
-            burst,
-        }
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        self.per_second.to_bits() == other.per_second.to_bits() && self.burst == other.burst
-    }
-}
-
 impl GroupLimits {
     /// Creates limits that limit nothing.
     pub const fn new() -> Self {
@@ -99,13 +66,14 @@ impl GroupLimits {
 
     /// Sets how many keys of the group are handed out per second, and how many in a row after a
     /// time without runs. A token is charged when a key is handed out, so adds that are coalesced
-    /// cost none. The time between two tokens is a whole number of nanoseconds, rounded down.
+    /// cost none. The rate is exact over time: rounding errors do not add up.
     ///
     /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
     /// [`max_active`](Self::max_active) of zero.
     pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
-        if per_second > 0.0 && burst > 0 {
-            self.rate = Some(RateLimit::new(per_second, burst));
+        let limit = RateLimit::new(per_second, burst);
+        if limit.is_positive() {
+            self.rate = Some(limit);
         } else {
             self.share.max_active = 0;
         }
@@ -193,55 +161,6 @@ pub struct GroupState {
     pub weight: u16,
     /// Its [rate](GroupLimits::rate): keys per second, and the burst. `None` if it has none.
     pub rate: Option<(f64, u32)>,
-}
-
-/// The rate of a group, and what it has left of it: a token bucket.
-#[doc(hidden)]
-#[derive(Clone, Debug)]
-pub struct Rate {
-    limit: RateLimit,
-    /// How many nanoseconds the bucket lacked at `since` to be full.
-    debt: u64,
-    since: Instant,
-}
-
-impl Rate {
-    const fn full(limit: RateLimit) -> Self {
-        Self {
-            limit,
-            debt: 0,
-            since: Instant::EPOCH,
-        }
-    }
-
-    fn debt_at(&self, now: Instant) -> u64 {
-        let earned = now.as_nanos().saturating_sub(self.since.as_nanos());
-        self.debt.saturating_sub(earned)
-    }
-
-    pub(super) fn is_earned(&self, now: Instant) -> bool {
-        self.debt_at(now) == 0
-    }
-
-    /// Takes a token.
-    fn charge(&mut self, now: Instant) {
-        self.debt = self.debt_at(now).saturating_add(self.limit.period);
-        self.since = now;
-    }
-
-    /// How many nanoseconds after `since` the bucket has a token: the next run is not allowed before.
-    fn rest(&self) -> u64 {
-        let others = u64::from(self.limit.burst).saturating_sub(1);
-        self.debt.saturating_sub(others * self.limit.period)
-    }
-
-    fn rest_until(&self) -> Instant {
-        self.since + Duration::from_nanos(self.rest())
-    }
-}
-
-impl ConstDefault for Rate {
-    const DEFAULT: Self = Self::full(RateLimit::new(1.0, 1));
 }
 
 impl<B: Backing> Group<B> {
@@ -488,9 +407,10 @@ impl<B: Backing> GroupedLists<B> {
         let rate = self.rates.get_mut(group.index()).filter(|_| own.has_rate);
         if let Some(rate) = rate {
             rate.charge(now);
-            own.is_resting = rate.rest() > 0;
+            let until = rate.rest_until();
+            own.is_resting = until > Instant::EPOCH;
             if own.is_resting && own.ready > 0 {
-                let _ = self.resting.schedule(group, rate.rest_until());
+                let _ = self.resting.schedule(group, until);
             }
         }
         self.refresh(group);
