@@ -1148,7 +1148,8 @@ macro_rules! queue_face {
         }
         /// Sets the limits of all groups, present and future, that have none of their own. Wakes a
         /// waiting call if it can run something now. O(levels) for at most eight groups. The next
-        /// get looks at the groups in front that the new limits block, each once.
+        /// get looks at the groups in front that the new limits block, each once: O(groups) if they
+        /// block all.
         ///
         /// # Examples
         ///
@@ -1164,7 +1165,7 @@ macro_rules! queue_face {
         /// assert_eq!((*first, *second), (("a", 1), ("b", 1)));
         /// assert!(queue.try_get().is_none());
         /// ```
-        pub fn limit_groups(&self, limits: $crate::GroupLimits)
+        pub fn limit_groups(&self, limits: $crate::GroupLimits<<$P as $crate::priority::Priorities>::Rates>)
         where
             $P: $crate::priority::Grouped,
         {
@@ -1192,7 +1193,7 @@ macro_rules! queue_face {
         pub fn limit_group<G>(
             &self,
             name: G,
-            limits: impl Into<Option<$crate::GroupLimits>>,
+            limits: impl Into<Option<$crate::GroupLimits<<$P as $crate::priority::Priorities>::Rates>>>,
         ) -> Result<(), G>
         where
             $P: $crate::priority::Grouped<Group = G>,

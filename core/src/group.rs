@@ -10,15 +10,15 @@ use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
 use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy};
+use crate::lists::grouped::rates::{GroupRates, Rates};
 use crate::lists::grouped::{Backing, Group, GroupLink, GroupedLists};
 use crate::policy::InSlot;
-use crate::rate::Rate;
 use crate::sealed::Sealed;
-use crate::store::fixed::{Fixed, FixedNodes, FixedSlots};
+use crate::store::fixed::{Fixed, FixedSlots};
 #[cfg(feature = "alloc")]
 use crate::{
     segments::Segments,
-    store::growable::{Growable, GrowableNodes, GrowableSlots, RandomState},
+    store::growable::{Growable, GrowableSlots, RandomState},
 };
 
 /// A queue whose keys belong to groups, such as tenants, receivers, or the devices of one bus: the
@@ -26,7 +26,8 @@ use crate::{
 ///
 /// `G` is the name of a group, which a function of yours computes from each key. `P` are the
 /// priority levels, if any. A [`Fixed`](crate::storage::Fixed) queue has room for `MAX` groups, at
-/// most 255; a `Growable` one for any number.
+/// most 255; a `Growable` one for any number. `R` says whether groups may have rates: [`Rates`], or
+/// `()` to save their room and code on a board.
 ///
 /// - **Fair.** The groups that have ready keys are served in turn, one key each, or as many as the
 ///   [weight](GroupLimits::weight) of the group says. With `n` such groups, the first key of a
@@ -131,22 +132,28 @@ use crate::{
 /// There is no method that acts on all keys of a group:
 /// [`retain`](crate::binding::Shared::retain) cancels them, by what they are named, and so does
 /// [`retain_some`](crate::Session::retain_some).
-pub struct Groups<G, P = Plain, const MAX: usize = 16>(PhantomData<(G, P)>);
+pub struct Groups<G, P = Plain, const MAX: usize = 16, R = Rates>(PhantomData<(G, P, R)>);
 
-impl<G, P, const MAX: usize> fmt::Debug for Groups<G, P, MAX> {
+impl<G, P, const MAX: usize, R> fmt::Debug for Groups<G, P, MAX, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Groups")
     }
 }
 
-impl<G, P, const MAX: usize> Sealed for Groups<G, P, MAX> {}
+impl<G, P, const MAX: usize, R> Sealed for Groups<G, P, MAX, R> {}
 
-impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, MAX> {
+impl<G, P, const MAX: usize, R> Priorities for Groups<G, P, MAX, R>
+where
+    G: Eq + Hash,
+    P: Priorities,
+    R: GroupRates,
+{
     const LEVELS: u8 = P::LEVELS;
 
     type Group = G;
-    type Leveled<const LEVELS: usize> = Groups<G, P::Leveled<LEVELS>, MAX>;
-    type Aged = Groups<G, P::Aged, MAX>;
+    type Rates = R;
+    type Leveled<const LEVELS: usize> = Groups<G, P::Leveled<LEVELS>, MAX, R>;
+    type Aged = Groups<G, P::Aged, MAX, R>;
 
     type KeyLevels = P::KeyLevels;
     type Age = P::Age;
@@ -167,7 +174,13 @@ impl<G: Eq + Hash, P: Priorities, const MAX: usize> Priorities for Groups<G, P, 
 )]
 pub trait Grouped: Priorities {}
 
-impl<G: Eq + Hash, P: Priorities, const MAX: usize> Grouped for Groups<G, P, MAX> {}
+impl<G, P, const MAX: usize, R> Grouped for Groups<G, P, MAX, R>
+where
+    G: Eq + Hash,
+    P: Priorities,
+    R: GroupRates,
+{
+}
 
 #[diagnostic::do_not_recommend]
 impl<P: Grouped> Grouped for Aging<P> {}
@@ -193,48 +206,51 @@ impl<K, G> fmt::Debug for GroupFn<K, G> {
     }
 }
 
-impl<G, P, const N: usize, I, const MAX: usize> Backing for (Fixed<N, I>, Groups<G, P, MAX>)
+impl<G, P, const N: usize, I, const MAX: usize, R> Backing for (Fixed<N, I>, Groups<G, P, MAX, R>)
 where
     G: Eq + Hash,
     P: Priorities,
     I: Index,
+    R: GroupRates,
 {
     type Name = G;
     type Index = I;
     type GroupIndex = u8;
     type Links = [GroupLink<I, u8>; N];
     type Groups = FixedSlots<G, Group<Self>, MAX, u8>;
-    type Rates = [Rate; MAX];
-    type Nodes = FixedNodes<MAX, u8>;
+    type Limit = R;
+    type Rates = R::Fixed<MAX>;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
 
     const LEVELS: usize = P::LEVELS as usize;
     const FEW_GROUPS: bool = true;
 }
 
-impl<G, P, const N: usize, I, const MAX: usize> ConstDefault
-    for GroupedLists<(Fixed<N, I>, Groups<G, P, MAX>)>
+impl<G, P, const N: usize, I, const MAX: usize, R> ConstDefault
+    for GroupedLists<(Fixed<N, I>, Groups<G, P, MAX, R>)>
 where
     G: Eq + Hash,
     P: Priorities,
     I: Index,
+    R: GroupRates,
 {
-    const DEFAULT: Self = Self::new(FixedSlots::new(), FixedNodes::new());
+    const DEFAULT: Self = Self::new(FixedSlots::new(), ConstDefault::DEFAULT);
 }
 
 #[cfg(feature = "alloc")]
-impl<G, P, const MAX: usize> Backing for (Growable, Groups<G, P, MAX>)
+impl<G, P, const MAX: usize, R> Backing for (Growable, Groups<G, P, MAX, R>)
 where
     G: Eq + Hash,
     P: Priorities,
+    R: GroupRates,
 {
     type Name = G;
     type Index = u32;
     type GroupIndex = u32;
     type Links = Segments<GroupLink<u32, u32>, 512>;
     type Groups = GrowableSlots<G, Group<Self>, RandomState>;
-    type Rates = Segments<Rate, 64>;
-    type Nodes = GrowableNodes;
+    type Limit = R;
+    type Rates = R::Growable;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
 
     const LEVELS: usize = P::LEVELS as usize;
@@ -242,13 +258,14 @@ where
 }
 
 #[cfg(feature = "alloc")]
-impl<G, P, const MAX: usize> Default for GroupedLists<(Growable, Groups<G, P, MAX>)>
+impl<G, P, const MAX: usize, R> Default for GroupedLists<(Growable, Groups<G, P, MAX, R>)>
 where
     G: Eq + Hash,
     P: Priorities,
+    R: GroupRates,
 {
     fn default() -> Self {
         let groups = GrowableSlots::with_capacity(RandomState::default(), 0);
-        Self::new(groups, GrowableNodes::new())
+        Self::new(groups, R::Growable::default())
     }
 }

@@ -11,6 +11,7 @@ use crate::Instant;
 use crate::array::{Array, ConstDefault};
 use crate::id::Index;
 use crate::lists::fixed::FixedLists;
+use crate::lists::grouped::rates::GroupRates;
 #[cfg(feature = "alloc")]
 use crate::lists::growable::{GrowableLinks, GrowableLists};
 use crate::lists::leveled::LeveledLists;
@@ -50,6 +51,8 @@ pub trait Priorities: Sealed {
 
     /// The name of a group: `()` without [`Groups`].
     type Group;
+    /// Whether groups may have rates: [`Rates`](crate::priority::Rates) or `()`.
+    type Rates: GroupRates;
     /// These priorities with another number of levels.
     type Leveled<const LEVELS: usize>: Priorities;
     /// These priorities with [`Aging`].
@@ -67,10 +70,11 @@ pub trait Priorities: Sealed {
     #[doc(hidden)]
     type Naming<K>: Naming<K, Group = Self::Group> + Debug;
     #[doc(hidden)]
-    type FixedLists<const N: usize, I: Index>: Lists<Group = Self::Group> + ConstDefault;
+    type FixedLists<const N: usize, I: Index>: Lists<Group = Self::Group, Rates = Self::Rates>
+        + ConstDefault;
     #[cfg(feature = "alloc")]
     #[doc(hidden)]
-    type GrowableLists: Lists<Group = Self::Group> + Default;
+    type GrowableLists: Lists<Group = Self::Group, Rates = Self::Rates> + Default;
 }
 
 /// One level for all keys: no room, no code.
@@ -150,6 +154,7 @@ impl Priorities for Plain {
     const LEVELS: u8 = 1;
 
     type Group = ();
+    type Rates = ();
     type Leveled<const LEVELS: usize> = Levels<LEVELS>;
     type Aged = Aging<Self>;
 
@@ -169,6 +174,7 @@ impl<const P: usize> Priorities for Levels<P> {
     const LEVELS: u8 = P as u8;
 
     type Group = ();
+    type Rates = ();
     type Leveled<const LEVELS: usize> = Levels<LEVELS>;
     type Aged = Aging<Self>;
 
@@ -187,6 +193,7 @@ macro_rules! inner {
     () => {
         const LEVELS: u8 = P::LEVELS;
         type Group = P::Group;
+        type Rates = P::Rates;
         type KeyLevels = P::KeyLevels;
         type PerLevel<T: ConstDefault> = P::PerLevel<T>;
         type Naming<K> = P::Naming<K>;

@@ -82,6 +82,7 @@ mod sealed {
 pub mod priority {
     pub use crate::group::{Grouped, Groups};
     pub use crate::levels::{Aging, Levels, Plain, Priorities, WithPolicy, WithSuspension};
+    pub use crate::lists::grouped::rates::Rates;
 }
 
 pub use action::{Action, IntoAction, RunContext};

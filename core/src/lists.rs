@@ -18,6 +18,7 @@ pub(crate) mod growable;
 pub(crate) mod leveled;
 mod linked;
 
+use grouped::rates::GroupRates;
 use grouped::{Backing, GroupedLists};
 pub(crate) use linked::{Link, Linked, Links, List};
 
@@ -29,8 +30,10 @@ pub(crate) use linked::{Link, Linked, Links, List};
 pub trait Lists {
     /// The name of a group, `()` without groups. Then the methods for groups do nothing.
     type Group;
+    /// Whether groups may have rates.
+    type Rates: GroupRates;
     /// The storage of the groups, `()` without groups, which is never made.
-    type Backing: Backing<Name = Self::Group>;
+    type Backing: Backing<Name = Self::Group, Limit = Self::Rates>;
     /// Where a group is.
     type Seat: Copy;
     /// The type of slot numbers in the links.

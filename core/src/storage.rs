@@ -84,7 +84,7 @@ pub trait Storage: Sealed {
     #[doc(hidden)]
     type Slots<K: Eq + Hash, N>: Slots<K, N>;
     #[doc(hidden)]
-    type Lists<P: Priorities>: Lists<Group = P::Group>;
+    type Lists<P: Priorities>: Lists<Group = P::Group, Rates = P::Rates>;
     #[doc(hidden)]
     type Nodes: Nodes;
     #[doc(hidden)]

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use requeue_core::binding::{AsShared, Host, Shared};
-use requeue_core::priority::Grouped;
+use requeue_core::priority::{Grouped, Rates};
 use requeue_core::{DeadKeys, GroupLimits, GroupState, Instant, KeyState, Workers};
 
 use crate::history::History;
@@ -369,7 +369,7 @@ where
     #[must_use = "this returns an inspector that shows groups"]
     pub fn with_groups<G>(mut self) -> Self
     where
-        Named<Q>: Grouped<Group = G>,
+        Named<Q>: Grouped<Group = G, Rates = Rates>,
         G: Clone + Display + Eq + Hash + 'static,
     {
         self.groups = Some(GroupCalls {

@@ -25,6 +25,7 @@ impl<const N: usize, I: Index> ConstDefault for FixedLists<N, I> {
 
 impl<const N: usize, I: Index> Lists for FixedLists<N, I> {
     type Group = ();
+    type Rates = ();
     type Backing = ();
     type Seat = ();
     type Index = I;

@@ -14,21 +14,21 @@ use core::hash::Hash;
 
 use crate::Instant;
 use crate::array::{Array, ConstDefault};
-use crate::delay::{Delays, Nodes};
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
-use crate::rate::Rate;
-use crate::store::fixed::{FixedNodes, FixedSlots};
+use crate::store::fixed::FixedSlots;
 use crate::store::{Located, Slots};
 
 use super::{Link, Linked, List, Lists};
 
 mod lifetime;
 mod limits;
+pub(crate) mod rates;
 mod turns;
 
 use limits::Share;
 pub use limits::{GroupLimits, GroupState};
+use rates::{GroupRates, KeepRates, OfGroup};
 
 /// The storage of the lists of groups.
 #[doc(hidden)]
@@ -42,8 +42,9 @@ pub trait Backing {
     /// The place of each key's slot.
     type Links: Array<Item = GroupLink<Self::Index, Self::GroupIndex>>;
     type Groups: Slots<Self::Name, Group<Self>>;
-    type Rates: Array<Item = Rate>;
-    type Nodes: Nodes;
+    /// Whether groups may have rates.
+    type Limit: GroupRates;
+    type Rates: KeepRates;
     /// A value for each priority level.
     type PerLevel<T: ConstDefault>: Array<Item = T>;
 
@@ -59,8 +60,8 @@ impl Backing for () {
     type GroupIndex = u8;
     type Links = [GroupLink<u8, u8>; 1];
     type Groups = FixedSlots<(), Group<Self>, 1, u8>;
-    type Rates = [Rate; 1];
-    type Nodes = FixedNodes<1, u8>;
+    type Limit = ();
+    type Rates = ();
     type PerLevel<T: ConstDefault> = [T; 1];
 
     const LEVELS: usize = 1;
@@ -105,22 +106,15 @@ type Seat<B> = Located<Place<B>>;
 pub struct GroupedLists<B: Backing> {
     links: B::Links,
     groups: B::Groups,
-    /// The data of groups with a rate. Stored apart, because most groups have no rate.
+    /// Stored apart, because most groups have no rate.
     rates: B::Rates,
     levels: B::PerLevel<Level>,
     /// A bit for each level with a group in its turn.
     occupied: u32,
     /// The blocked groups with ready keys, longest blocked first.
     blocked: List<u32>,
-    /// Leaving groups: they have neither keys nor limits of their own, but a bucket that may not be
-    /// full. In the order in which their last keys left.
-    leaving: List<u32>,
-    /// When the rates of groups allow their next runs.
-    resting: Delays<B::Nodes>,
     /// The common limits, of groups without limits of their own.
-    limits: GroupLimits,
-    /// How many groups have a rate of their own.
-    rated: usize,
+    limits: GroupLimits<B::Limit>,
     /// Counts changes of the common limits.
     generation: u32,
     /// How many groups have not seen the last change.
@@ -166,12 +160,7 @@ pub struct Group<B: Backing + ?Sized> {
     own: Option<Share>,
     /// The last change of the common limits that it has seen.
     generation: u32,
-    /// Has a rate.
-    has_rate: bool,
-    /// The rate is the group's own.
-    owns_rate: bool,
-    /// Its rate does not allow a run now. It has a deadline while it has ready keys.
-    is_resting: bool,
+    rate: <B::Rates as KeepRates>::OfGroup,
     paused: bool,
     /// It may not start a run.
     is_blocked: bool,
@@ -197,18 +186,15 @@ impl<I: Index> ConstDefault for Lane<I> {
 }
 
 impl<B: Backing> GroupedLists<B> {
-    pub(crate) const fn new(groups: B::Groups, nodes: B::Nodes) -> Self {
+    pub(crate) const fn new(groups: B::Groups, rates: B::Rates) -> Self {
         Self {
             links: ConstDefault::DEFAULT,
             groups,
-            rates: ConstDefault::DEFAULT,
+            rates,
             levels: ConstDefault::DEFAULT,
             occupied: 0,
             blocked: List::new(),
-            leaving: List::new(),
-            resting: Delays::new(nodes),
             limits: GroupLimits::new(),
-            rated: 0,
             generation: 0,
             outdated: 0,
             review: 0,
@@ -291,7 +277,7 @@ impl<B: Backing> GroupedLists<B> {
             self.leave_turn(group, level);
         }
         if ready == 0 {
-            let _ = self.resting.remove(group);
+            self.rates.wake(group);
             if is_blocked {
                 self.leave_blocked(group);
             }
@@ -301,6 +287,7 @@ impl<B: Backing> GroupedLists<B> {
 
 impl<B: Backing> Lists for GroupedLists<B> {
     type Group = B::Name;
+    type Rates = B::Limit;
     type Backing = B;
     type Seat = Seat<B>;
     type Index = B::Index;
@@ -331,7 +318,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn has_seat(&self) -> bool {
-        !B::FEW_GROUPS || self.groups.vacancy().is_some() || self.leaving.len() > 0
+        !B::FEW_GROUPS || self.groups.vacancy().is_some() || self.rates.first_leaving().is_some()
     }
 
     fn admit(&mut self, id: SlotId, name: B::Name, seat: Seat<B>) {
@@ -419,8 +406,9 @@ impl<B: Backing> Lists for GroupedLists<B> {
         let id = lane.keys.pop_front(&mut self.links)?;
         own.ready -= 1;
         own.active += 1;
-        let is_limited =
-            own.active >= share.max_active || own.has_rate || own.generation != self.generation;
+        let is_limited = own.active >= share.max_active
+            || own.rate.get().exists
+            || own.generation != self.generation;
         let is_empty = lane.keys.len() == 0;
         lane.served = lane.served.saturating_add(1);
         if !is_empty && lane.served >= share.weight.get() {
@@ -489,17 +477,17 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn earliest(&self) -> Option<Instant> {
-        self.resting.earliest()
+        self.rates.earliest()
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        self.resting.is_due(now)
+        self.rates.is_due(now)
     }
 
     fn come_due(&mut self, now: Instant) {
-        if let Some((group, _)) = self.resting.take_due(SlotId::NONE, now) {
+        if let Some(group) = self.rates.take_due(now) {
             if let Some(own) = self.group_mut(group) {
-                own.is_resting = false;
+                own.rate.set(|rate| rate.is_resting = false);
             }
             self.refresh(group);
         }
@@ -511,7 +499,7 @@ impl<B: Backing> Lists for GroupedLists<B> {
     }
 
     fn needs_time(&self) -> bool {
-        self.limits.rate_limit().is_some() || !self.resting.is_empty() || self.rated > 0
+        self.limits.rate_limit().is_some() || self.rates.needs_time()
     }
 
     fn close(&mut self) {

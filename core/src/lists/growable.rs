@@ -61,6 +61,7 @@ impl Default for GrowableLists {
 
 impl Lists for GrowableLists {
     type Group = ();
+    type Rates = ();
     type Backing = ();
     type Seat = ();
     type Index = u32;

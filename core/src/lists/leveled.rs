@@ -54,6 +54,7 @@ impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Default for LeveledList
 
 impl<X: Array<Item = Link<I>>, I: Index, const P: usize> Lists for LeveledLists<X, I, P> {
     type Group = ();
+    type Rates = ();
     type Backing = ();
     type Seat = ();
     type Index = I;

@@ -5,6 +5,7 @@ use crate::array::ConstDefault;
 use crate::group::{GroupFn, Groups};
 #[cfg(feature = "alloc")]
 use crate::lists::Lists;
+use crate::lists::grouped::rates::GroupRates;
 #[cfg(feature = "alloc")]
 use crate::metrics::reporter::Reporter;
 #[cfg(feature = "alloc")]
@@ -82,8 +83,8 @@ where
     }
 }
 
-impl<K, L, M, const N: usize, I, G, P, const MAX: usize>
-    Queue<K, Groups<G, P, MAX>, L, Fixed<N, I>, M>
+impl<K, L, M, const N: usize, I, G, P, const MAX: usize, R>
+    Queue<K, Groups<G, P, MAX, R>, L, Fixed<N, I>, M>
 where
     K: Eq + Hash,
     L: RateLimiter,
@@ -91,6 +92,7 @@ where
     I: Index,
     G: Eq + Hash,
     P: Priorities,
+    R: GroupRates,
 {
     /// Creates an empty queue with room for `N` keys, whose keys belong to groups. `group_of`
     /// computes the group of a key. [`Groups`] has an example.
@@ -281,6 +283,7 @@ mod growable {
     use crate::group::{GroupFn, Groups};
     use crate::limiter::RateLimiter;
     use crate::lists::Lists;
+    use crate::lists::grouped::rates::GroupRates;
     use crate::metrics::Metrics;
     use crate::priority::{Plain, Priorities};
     use crate::store::Slots;
@@ -373,7 +376,7 @@ mod growable {
         }
     }
 
-    impl<K, L, M, H, G, P, const MAX: usize> Queue<K, Groups<G, P, MAX>, L, Growable<H>, M>
+    impl<K, L, M, H, G, P, const MAX: usize, R> Queue<K, Groups<G, P, MAX, R>, L, Growable<H>, M>
     where
         K: Eq + Hash,
         L: RateLimiter,
@@ -381,6 +384,7 @@ mod growable {
         H: BuildHasher,
         G: Eq + Hash,
         P: Priorities,
+        R: GroupRates,
     {
         /// As [`from_parts`](Queue::from_parts), but the keys belong to groups. `group_of` computes
         /// the group of a key. [`Groups`] has an example.

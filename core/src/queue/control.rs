@@ -356,7 +356,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// }
     /// assert_eq!(active, [("a", 1), ("b", 1)]);
     /// ```
-    pub fn limit_groups(&mut self, limits: GroupLimits)
+    pub fn limit_groups(&mut self, limits: GroupLimits<P::Rates>)
     where
         P: Grouped,
     {
@@ -389,7 +389,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// queue.at(now).limit_group("b", Some(paying)).unwrap();
     /// assert_eq!(queue.groups_len(), 1, "it stays, although it has no keys");
     /// ```
-    pub fn limit_group<G>(&mut self, name: G, limits: Option<GroupLimits>) -> Result<(), G>
+    pub fn limit_group<G>(
+        &mut self,
+        name: G,
+        limits: Option<GroupLimits<P::Rates>>,
+    ) -> Result<(), G>
     where
         P: Grouped<Group = G>,
     {

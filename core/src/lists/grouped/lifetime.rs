@@ -7,11 +7,12 @@ use crate::id::SlotId;
 use crate::lists::Link;
 use crate::store::{Phase, Slots};
 
+use super::rates::{KeepRates, OfGroup};
 use super::turns::GroupLinks;
 use super::{Backing, Group, GroupLimits, GroupedLists, Place};
 
 impl<B: Backing> Group<B> {
-    fn new(limits: &GroupLimits, generation: u32, closed: bool) -> Self {
+    fn new(limits: &GroupLimits<B::Limit>, generation: u32, closed: bool) -> Self {
         Self {
             lanes: ConstDefault::DEFAULT,
             ready: 0,
@@ -20,9 +21,7 @@ impl<B: Backing> Group<B> {
             active: 0,
             own: None,
             generation,
-            has_rate: limits.rate_limit().is_some(),
-            owns_rate: false,
-            is_resting: false,
+            rate: OfGroup::of(limits.rate_limit().is_some()),
             paused: false,
             is_blocked: limits.share().max_active == 0 && !closed,
             link: Link::UNLINKED,
@@ -42,10 +41,11 @@ impl<B: Backing> GroupedLists<B> {
         let Some(own) = self.group(group).filter(|own| own.is_unused()) else {
             return;
         };
-        if own.has_rate {
-            let groups = &mut self.groups;
-            self.leaving
-                .push_back(&mut GroupLinks::<B> { groups }, group);
+        if own.rate.get().exists {
+            if let Some(leaving) = self.rates.leaving() {
+                let groups = &mut self.groups;
+                leaving.push_back(&mut GroupLinks::<B> { groups }, group);
+            }
         } else {
             self.forget(group);
         }
@@ -62,16 +62,14 @@ impl<B: Backing> GroupedLists<B> {
 
     fn forget(&mut self, group: SlotId) {
         self.outdated -= usize::from(self.is_outdated(group));
-        if !self.resting.is_empty() {
-            let _ = self.resting.remove(group);
-        }
+        self.rates.wake(group);
         self.groups.free(group);
     }
 
     /// Forgets leaving groups whose bucket is full: at most two for each new group.
     fn forget_some(&mut self, now: Instant) {
         for _ in 0..2 {
-            let Some(group) = self.leaving.first() else {
+            let Some(group) = self.rates.first_leaving() else {
                 return;
             };
             self.see_limits(group);
@@ -87,7 +85,7 @@ impl<B: Backing> GroupedLists<B> {
     /// Forgets the oldest leaving group, even if its bucket is not full. New work matters more than
     /// records, as with failure records.
     fn forget_longest_gone(&mut self) {
-        if let Some(group) = self.leaving.first() {
+        if let Some(group) = self.rates.first_leaving() {
             self.stay(group);
             self.forget(group);
         }
@@ -95,8 +93,10 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Stops the leaving of a group, if it was leaving.
     pub(super) fn stay(&mut self, group: SlotId) {
-        let groups = &mut self.groups;
-        self.leaving.remove(&mut GroupLinks::<B> { groups }, group);
+        if let Some(leaving) = self.rates.leaving() {
+            let groups = &mut self.groups;
+            leaving.remove(&mut GroupLinks::<B> { groups }, group);
+        }
     }
 
     /// Adds a group with so many keys. `None` if there is no room.

@@ -3,16 +3,15 @@
 
 use core::borrow::Borrow;
 use core::hash::Hash;
-use core::mem;
 use core::num::NonZeroU16;
 
 use crate::Instant;
-use crate::array::Array;
 use crate::id::SlotId;
 use crate::outcome::Why;
 use crate::rate::{Rate, RateLimit};
 use crate::store::{Located, Slots};
 
+use super::rates::{GroupRates, KeepRates, OfGroup, Rates};
 use super::{Backing, Group, GroupedLists, group_in};
 
 /// The limits of a group. There are none by default, and the weight is 1. A drain keeps to them,
@@ -28,9 +27,9 @@ use super::{Backing, Group, GroupedLists, group_in};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "limits do nothing until they are set"]
-pub struct GroupLimits {
+pub struct GroupLimits<R = Rates> {
     share: Share,
-    rate: Option<RateLimit>,
+    rate: R,
 }
 
 /// The limits of a group that need no time.
@@ -40,7 +39,7 @@ pub(crate) struct Share {
     pub(crate) weight: NonZeroU16,
 }
 
-impl GroupLimits {
+impl<R: GroupRates> GroupLimits<R> {
     /// Creates limits that limit nothing.
     pub const fn new() -> Self {
         Self {
@@ -48,7 +47,7 @@ impl GroupLimits {
                 max_active: u32::MAX,
                 weight: NonZeroU16::MIN,
             },
-            rate: None,
+            rate: R::DEFAULT,
         }
     }
 
@@ -61,22 +60,6 @@ impl GroupLimits {
         } else {
             u32::MAX
         };
-        self
-    }
-
-    /// Sets how many keys of the group are handed out per second, and how many in a row after a
-    /// time without runs. A token is charged when a key is handed out, so adds that are coalesced
-    /// cost none. The rate is exact over time: rounding errors do not add up.
-    ///
-    /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
-    /// [`max_active`](Self::max_active) of zero.
-    pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
-        let limit = RateLimit::new(per_second, burst);
-        if limit.is_positive() {
-            self.rate = Some(limit);
-        } else {
-            self.share.max_active = 0;
-        }
         self
     }
 
@@ -111,12 +94,30 @@ impl GroupLimits {
         self.share
     }
 
-    pub(super) const fn rate_limit(&self) -> Option<RateLimit> {
-        self.rate
+    pub(super) fn rate_limit(&self) -> Option<RateLimit> {
+        self.rate.limit()
     }
 }
 
-impl Default for GroupLimits {
+impl GroupLimits {
+    /// Sets how many keys of the group are handed out per second, and how many in a row after a
+    /// time without runs. A token is charged when a key is handed out, so adds that are coalesced
+    /// cost none. The rate is exact over time: rounding errors do not add up.
+    ///
+    /// If the rate is not a positive number, or the burst is zero, no key is handed out, as with a
+    /// [`max_active`](Self::max_active) of zero.
+    pub const fn rate(mut self, per_second: f64, burst: u32) -> Self {
+        let limit = RateLimit::new(per_second, burst);
+        if limit.is_positive() {
+            self.rate = Rates(Some(limit));
+        } else {
+            self.share.max_active = 0;
+        }
+        self
+    }
+}
+
+impl<R: GroupRates> Default for GroupLimits<R> {
     fn default() -> Self {
         Self::new()
     }
@@ -165,12 +166,12 @@ pub struct GroupState {
 
 impl<B: Backing> Group<B> {
     /// Whether it may start a run. Shutdown lifts limits that would prevent the end of a drain.
-    pub(super) fn may_start(&self, limits: &GroupLimits, closed: bool) -> bool {
-        !self.is_resting && self.is_within(limits, closed)
+    pub(super) fn may_start(&self, limits: &GroupLimits<B::Limit>, closed: bool) -> bool {
+        !self.rate.get().is_resting && self.is_within(limits, closed)
     }
 
     /// Whether it may start a run, ignoring its rate.
-    pub(super) fn is_within(&self, limits: &GroupLimits, closed: bool) -> bool {
+    pub(super) fn is_within(&self, limits: &GroupLimits<B::Limit>, closed: bool) -> bool {
         let share = self.own.unwrap_or(limits.share());
         let most = share.max_active.max(u32::from(closed));
         self.active < most && (closed || !self.paused)
@@ -179,7 +180,7 @@ impl<B: Backing> Group<B> {
 
 impl<B: Backing> GroupedLists<B> {
     /// Sets the common limits, of groups without limits of their own.
-    pub(crate) fn limit_all(&mut self, limits: GroupLimits) {
+    pub(crate) fn limit_all(&mut self, limits: GroupLimits<B::Limit>) {
         self.limits = limits;
         self.generation = self.generation.wrapping_add(1);
         self.outdated = self.groups.len();
@@ -191,16 +192,15 @@ impl<B: Backing> GroupedLists<B> {
     pub(crate) fn limit(
         &mut self,
         name: B::Name,
-        limits: Option<GroupLimits>,
+        limits: Option<GroupLimits<B::Limit>>,
     ) -> Result<(), B::Name> {
         self.change(name, limits.is_none(), |lists, group| {
             let share = limits.as_ref().map(GroupLimits::share);
-            let rate = limits.and_then(|limits| limits.rate);
-            lists.rated += usize::from(rate.is_some());
-            if let Some(own) = lists.group_mut(group) {
+            let rate = limits.and_then(|limits| limits.rate_limit());
+            if let Some(own) = group_in::<B>(&mut lists.groups, group) {
                 own.own = share;
-                let owned = mem::replace(&mut own.owns_rate, rate.is_some());
-                lists.rated -= usize::from(owned);
+                lists.rates.count_own(own.rate.get().is_own, rate.is_some());
+                own.rate.set(|own| own.is_own = rate.is_some());
             }
             if share.is_some() {
                 lists.set_rate(group, rate);
@@ -261,10 +261,10 @@ impl<B: Backing> GroupedLists<B> {
         let own = &slot.meta;
         // Without ready keys the group has no deadline, so nothing notices that it has a token
         // again.
-        let waits_for_token = own.is_resting && own.ready > 0;
+        let waits_for_token = own.rate.get().is_resting && own.ready > 0;
         let share = own.own.unwrap_or(self.limits.share());
         let rate = self.rate_of(group).map(|rate| rate.limit);
-        let rate = own.own.map_or(self.limits.rate, |_| rate);
+        let rate = own.own.map_or(self.limits.rate_limit(), |_| rate);
         let state = GroupState {
             ready: own.ready as usize,
             active: own.active as usize,
@@ -289,7 +289,7 @@ impl<B: Backing> GroupedLists<B> {
             return Some(Why::GroupAtLimit);
         }
         let until = self.rest_until(group);
-        let rests = own.is_resting && until.is_after(now) && self.keeps_rate(group);
+        let rests = own.rate.get().is_resting && until.is_after(now) && self.keeps_rate(group);
         rests.then_some(Why::GroupNoToken { until })
     }
 
@@ -298,7 +298,7 @@ impl<B: Backing> GroupedLists<B> {
         if !self.is_outdated(group) || self.group(group).is_some_and(|own| own.own.is_some()) {
             return true;
         }
-        let seen = self.rate_of(group).zip(self.limits.rate);
+        let seen = self.rate_of(group).zip(self.limits.rate_limit());
         seen.is_some_and(|(rate, new)| new.is(&rate.limit))
     }
 
@@ -343,7 +343,7 @@ impl<B: Backing> GroupedLists<B> {
             self.outdated -= 1;
         }
         if own.own.is_none() {
-            self.set_rate(group, self.limits.rate);
+            self.set_rate(group, self.limits.rate_limit());
         }
     }
 
@@ -352,7 +352,7 @@ impl<B: Backing> GroupedLists<B> {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let old = self.rates.get(group.index()).filter(|_| own.has_rate);
+        let old = self.rates.get(group).filter(|_| own.rate.get().exists);
         let same = match (&limit, old) {
             (Some(new), Some(old)) => new.is(&old.limit),
             (new, old) => new.is_none() && old.is_none(),
@@ -360,29 +360,26 @@ impl<B: Backing> GroupedLists<B> {
         if same {
             return;
         }
-        own.has_rate = limit.is_some();
-        own.is_resting = false;
+        own.rate = OfGroup::of(limit.is_some());
         self.begin_rate(group, limit);
-        let _ = self.resting.remove(group);
+        self.rates.wake(group);
     }
 
     pub(super) fn begin_rate(&mut self, group: SlotId, limit: Option<RateLimit>) {
-        if let Some(limit) = limit
-            && let Some(rate) = self.rates.slot(group.index())
-        {
-            *rate = Rate::full(limit);
+        if let Some(limit) = limit {
+            self.rates.begin(group, limit);
         }
     }
 
     /// The rate of a group, if it has one.
     pub(super) fn rate_of(&self, group: SlotId) -> Option<&Rate> {
         let own = self.group(group)?;
-        self.rates.get(group.index()).filter(|_| own.has_rate)
+        self.rates.get(group).filter(|_| own.rate.get().exists)
     }
 
     /// When the rate of a group allows the next run.
     pub(super) fn rest_until(&self, group: SlotId) -> Instant {
-        let rate = self.rates.get(group.index());
+        let rate = self.rates.get(group);
         rate.map_or(Instant::EPOCH, Rate::rest_until)
     }
 
@@ -393,7 +390,7 @@ impl<B: Backing> GroupedLists<B> {
     pub(super) fn look_again(&mut self, group: SlotId, at: Instant) {
         let until = self.rest_until(group);
         if let Some(own) = self.group_mut(group) {
-            own.is_resting &= until > at;
+            own.rate.set(|rate| rate.is_resting &= until > at);
         }
         self.refresh(group);
     }
@@ -404,13 +401,15 @@ impl<B: Backing> GroupedLists<B> {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let rate = self.rates.get_mut(group.index()).filter(|_| own.has_rate);
+        let rate = self.rates.get_mut(group);
+        let rate = rate.filter(|_| own.rate.get().exists);
         if let Some(rate) = rate {
             rate.charge(now);
             let until = rate.rest_until();
-            own.is_resting = until > Instant::EPOCH;
-            if own.is_resting && own.ready > 0 {
-                let _ = self.resting.schedule(group, until);
+            let rests = until > Instant::EPOCH;
+            own.rate.set(|rate| rate.is_resting = rests);
+            if rests && own.ready > 0 {
+                self.rates.rest(group, until);
             }
         }
         self.refresh(group);

@@ -6,6 +6,7 @@ use crate::id::{Index, SlotId};
 use crate::lists::{Link, Links};
 use crate::store::Slots;
 
+use super::rates::{KeepRates, OfGroup};
 use super::{Backing, GroupedLists, Level, group_in};
 
 impl<B: Backing> GroupedLists<B> {
@@ -187,8 +188,12 @@ impl<B: Backing> GroupedLists<B> {
     /// Adds a blocked group that has got its first ready key to the waiting ones.
     #[inline(never)]
     pub(super) fn wait(&mut self, group: SlotId) {
-        if self.group(group).is_some_and(|own| own.is_resting) {
-            let _ = self.resting.schedule(group, self.rest_until(group));
+        if self
+            .group(group)
+            .is_some_and(|own| own.rate.get().is_resting)
+        {
+            let until = self.rest_until(group);
+            self.rates.rest(group, until);
         }
         self.join_blocked(group);
     }

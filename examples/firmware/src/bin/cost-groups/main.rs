@@ -17,12 +17,12 @@ use requeue_embassy::{Queue, WorkQueue};
 use requeue_firmware::meter::{self, Clock, Row, instructions};
 use requeue_firmware::{arch, board, end, println};
 
-/// Room for eight groups.
-type Eight = Groups<u8, Plain, 8>;
+/// Room for eight groups, without rates.
+type Eight = Groups<u8, Plain, 8, ()>;
 type Keys<'c, const N: usize, I> =
     WorkQueue<CriticalSectionRawMutex, u16, N, Eight, Exponential, 3, ((), I, &'c Clock)>;
 
-const ONE: GroupLimits = GroupLimits::new().max_active(1);
+const ONE: GroupLimits<()> = GroupLimits::new().max_active(1);
 
 /// The keys of each hundred are a group.
 fn queue<const N: usize, I: Index>(clock: &Clock) -> Keys<'_, N, I> {

@@ -205,7 +205,14 @@ pub fn print_sizes() {
     type Other<P> = WorkQueue<CriticalSectionRawMutex, u16, 16, P, Exponential, 3, Parts>;
     type Parts = ((), u8, &'static Clock);
     for (what, bytes) in [
-        ("with four groups", size_of::<Other<Groups<u8, Plain, 4>>>()),
+        (
+            "with four groups",
+            size_of::<Other<Groups<u8, Plain, 4, ()>>>(),
+        ),
+        (
+            "with four groups and their rates",
+            size_of::<Other<Groups<u8, Plain, 4>>>(),
+        ),
         ("with two levels", size_of::<Other<Levels<2>>>()),
         ("with a policy", size_of::<Other<WithPolicy>>()),
         ("with suspensions", size_of::<Other<WithSuspension>>()),

@@ -1,4 +1,4 @@
-//! The program of `queue`, whose keys belong to groups with a limit.
+//! The program of `queue`, whose keys belong to groups with a limit, but without a rate.
 
 #![no_std]
 #![no_main]
@@ -16,7 +16,7 @@ use requeue_embassy::{GroupLimits, Queue, WorkQueue};
 use requeue_firmware::end;
 
 program!(
-    Groups<u8, Plain, 4>,
+    Groups<u8, Plain, 4, ()>,
     Queue::with_groups(default_item_based(), (), |key: &u16| *key as u8),
     |keys| keys.limit_groups(GroupLimits::new().max_active(black_box(1)))
 );
