@@ -18,7 +18,7 @@ const BOARDS: [Board; 3] = [
         feature: "MPS2",
         memory: "MEMORY {
             FLASH : ORIGIN = 0x00000000, LENGTH = 4M
-            RAM : ORIGIN = 0x20000000, LENGTH = 4M
+            RAM : ORIGIN = 0x21000000, LENGTH = 16M
         }",
         recordings_max: usize::MAX,
     },

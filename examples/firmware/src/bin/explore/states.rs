@@ -1,16 +1,17 @@
 //! The slowest call of each kind, over all states of a small queue instead of chosen ones.
 //!
 //! The states are found on the board, breadth first: each call is made in each state, and leads to
-//! the next. Two states are the same if no caller can tell them apart, however long it goes on:
-//! they have the same keys in the same slots, in the same order, with the same times from now on. A
-//! state is restored by repeating the calls that lead to it, and a call is measured on a copy of
-//! its bytes.
+//! the next. Two states are the same if no caller can tell them apart, however long it goes on, but
+//! by the names of their keys: they have the same keys in the same order, with the same times from
+//! now on, and the same layout of the heap. A state is restored by repeating the calls that lead to
+//! it, and a call is measured on a copy of its bytes.
 //!
 //! The kinds of queue are in images of their own. With two kinds in one image, less is inlined.
 //!
 //! Time goes on by one nanosecond at a time, and delays and backoffs are one or two. A key fails at
 //! most twice in a row. Without these limits there would be no end.
 
+use core::hash::{Hash, Hasher};
 use core::hint::black_box;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::time::Duration;
@@ -22,7 +23,7 @@ use requeue_core::priority::Priorities;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, AddOptions, Instant, Queue};
 use requeue_firmware::meter::{self, instructions};
-use requeue_firmware::{arch, board, println};
+use requeue_firmware::{arch, println};
 use static_cell::ConstStaticCell;
 
 pub(crate) type Keys<P, const N: usize> = Queue<u8, P, Exponential, Fixed<N>>;
@@ -37,8 +38,13 @@ pub(crate) const LIMITER: Exponential = Exponential::new(NANOSECOND, NANOSECOND)
 /// Failures of a key in a row.
 const FAILURES_MAX: u32 = 2;
 
-/// States at most. A queue of two keys has fewer, one of three has more.
-const STATES_MAX: usize = 1 << 15;
+/// The keys. Each has a hash chain of its own, whether there are one, two or three.
+const KEYS: [u8; 3] = [0, 1, 3];
+/// Keys from here on are in no state.
+const NEW_KEYS: u8 = 100;
+
+/// States at most.
+const STATES_MAX: usize = 1 << 17;
 /// Calls from the empty queue to a state.
 const CALLS_MAX: usize = 32;
 
@@ -71,6 +77,7 @@ impl Call {
 
     fn numbered(number: u8) -> Self {
         let key = number.wrapping_sub(2) / Self::OF_KEY;
+        let key = KEYS.get(usize::from(key)).copied().unwrap_or_default();
         match number {
             0 => Self::Tick,
             1 => Self::TryGet,
@@ -127,7 +134,7 @@ impl<P: Kind, const N: usize> World<P, N> {
                 let mut work = None;
                 let took = instructions(|| work = get(queue, at));
                 if let Some((key, ticket)) = work {
-                    runs[usize::from(key)] = Some(ticket);
+                    runs[number_of(key)] = Some(ticket);
                 }
                 (2, took)
             }
@@ -145,7 +152,7 @@ impl<P: Kind, const N: usize> World<P, N> {
                 if is_retry && queue.failures(&key) >= FAILURES_MAX {
                     return None;
                 }
-                let ticket = runs[usize::from(key)].take()?;
+                let ticket = runs[number_of(key)].take()?;
                 let took = instructions(|| finish(queue, ticket, action, at));
                 (if is_retry { 4 } else { 3 }, took)
             }
@@ -154,38 +161,91 @@ impl<P: Kind, const N: usize> World<P, N> {
     }
 
     /// A number for the state. Takes the queue apart.
+    ///
+    /// Each key has its own hash chain, so the keys may change places without a difference to any
+    /// call, and so may the slots. The number is the same for all such states.
     fn fingerprint(&mut self) -> u64 {
+        let mut keys = [Key::default(); N];
+        self.copy().evict(&mut keys);
         let Self { queue, now, .. } = self;
-        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-        let mut note = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3);
         // At this time no deadline passes.
         let at = Instant::EPOCH;
         let mut sweep = Sweep::new();
         while queue.at(at).snapshot_some(&mut sweep, |key, state| {
             let has = [state.ready, state.active, state.dirty];
-            note(
-                has.into_iter()
-                    .fold(1 + state.priority, |bits, bit| bits << 1 | u8::from(bit)),
-            );
-            note(*key);
-            note(state.failures as u8);
+            let has = has.into_iter();
             let left = state
                 .due
                 .map_or(99, |due| due.as_nanos() + 50 - now.as_nanos());
+            let key = &mut keys[number_of(*key)];
+            key.has = has.fold(1 + state.priority, |bits, bit| bits << 1 | u8::from(bit));
+            key.failures = state.failures as u8;
             // However long ago it has passed, it is due.
-            note(left.max(49) as u8);
+            key.left = left.max(49) as u8;
         }) {}
+        let mut place = 0;
         // Ended at once, or it would keep the next key of its group from being handed out.
         while let Some(work) = queue.at(at).try_get() {
-            note(work.key);
+            place += 1;
+            keys[number_of(work.key)].ready = place;
             finish(queue, work.ticket, Action::Success, at);
         }
         queue.at(at).shut_down();
-        while let Some(left) = queue.at(at).take_delayed() {
-            note(left.key);
+        loop {
+            let mut left = None;
+            let took = instructions(|| left = queue.at(at).take_delayed());
+            let Some(left) = left else { break };
+            place += 1;
+            let key = &mut keys[number_of(left.key)];
+            // Differs with the layout of the heap.
+            (key.delayed, key.took) = (place, took);
         }
-        hash.max(1)
+        keys.sort_unstable();
+        let mut hash = Fnv::default();
+        keys.hash(&mut hash);
+        hash.finish().max(1)
     }
+
+    /// Notes the order in which new keys evict those that are kept for their failures.
+    fn evict(&mut self, keys: &mut [Key; N]) {
+        let Self { queue, .. } = self;
+        for new in 0..N as u8 {
+            let _ = add(queue, NEW_KEYS + new, Instant::EPOCH);
+            for (key, noted) in KEYS.iter().zip(&mut *keys) {
+                noted.kept += u8::from(queue.failures(key) > 0);
+            }
+        }
+    }
+}
+
+/// What a state says of a key.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    has: u8,
+    failures: u8,
+    /// How long it is delayed.
+    left: u8,
+    /// Its places among the ready and the delayed keys.
+    ready: u8,
+    delayed: u8,
+    took: u32,
+    /// How many new keys leave its failures alone.
+    kept: u8,
+}
+
+/// Each key is found at once: a key behind another one in its hash chain would take longer.
+fn assert_own_chains<P: Kind, const N: usize>() {
+    let mut world = World::<P, N>::new();
+    for key in &KEYS[..N] {
+        let _ = add(&mut world.queue, *key, Instant::EPOCH);
+    }
+    let look = |key: &u8| instructions(|| world.queue.failures(black_box(key)));
+    assert!(KEYS[..N].iter().all(|key| look(key) == look(&KEYS[0])));
+}
+
+fn number_of(key: u8) -> usize {
+    let number = KEYS.iter().position(|it| *it == key);
+    number.expect("one of the keys")
 }
 
 #[inline(never)]
@@ -245,9 +305,9 @@ static STATES: ConstStaticCell<States> = ConstStaticCell::new(States {
     reached: Vec::new(),
 });
 
-/// Starts the board. Returns room for the states.
+/// Begins to count, and returns room for the states. The board's clock is not started, because its
+/// interrupts would count.
 pub(crate) fn begin() -> &'static mut States {
-    board::start();
     arch::start_counting();
     meter::calibrate();
     STATES.take()
@@ -271,6 +331,7 @@ impl States {
 
     /// Makes every call in every state, in the order in which they are found.
     pub(crate) fn explore<P: Kind, const N: usize>(&mut self) -> Found {
+        assert_own_chains::<P, N>();
         let mut slowest = [0; WHAT.len() + 1];
         let mut risen_at = [0; WHAT.len() + 1];
         self.seen.fill(0);
@@ -330,6 +391,27 @@ impl States {
     }
 }
 
+/// FNV-1a of 64 bits.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xCBF2_9CE4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// What an exploration has found.
 pub(crate) struct Found {
     slowest: [u32; WHAT.len() + 1],
@@ -344,19 +426,24 @@ pub(crate) struct Found {
 pub(crate) fn print(title: &str, prefix: &str, kinds: [&str; 3], found: &[Found; 3]) {
     let [a, b, c] = kinds;
     println!("\n| {title} | {a} | {b} | {c} |\n|---|--:|--:|--:|");
-    let row = |what: &str, of: fn(&Found, usize) -> u32, row: usize| {
+    let row = |what: &dyn core::fmt::Display, of: fn(&Found, usize) -> u32, row: usize| {
         let [a, b, c] = found.each_ref().map(|found| of(found, row));
         println!("| {prefix}: {what} | {a} | {b} | {c} |");
     };
     for (index, what) in WHAT.into_iter().enumerate() {
-        row(what, |found, row| found.slowest[row], index);
+        row(&what, |found, row| found.slowest[row], index);
     }
-    row("states", |found, _| found.states as u32, 0);
+    row(&"states", |found, _| found.states as u32, 0);
     row(
-        "calls that lead to all of them",
+        &"calls that lead to all of them",
         |found, _| found.complete,
         0,
     );
-    let latest = |found: &Found, _| found.risen_at.into_iter().max().unwrap_or(0);
-    row("calls that lead to the slowest ones", latest, 0);
+    for (index, what) in WHAT.into_iter().enumerate() {
+        row(
+            &format_args!("calls up to the slowest {what}"),
+            |found, row| found.risen_at[row],
+            index,
+        );
+    }
 }
