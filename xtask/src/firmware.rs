@@ -16,6 +16,7 @@ use crate::toolchain::for_target;
 use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
 mod depth;
+mod parts;
 mod programs;
 mod tables;
 
@@ -100,7 +101,7 @@ const SIZES: [(&str, &str, &str); 6] = [
         "flash-queue",
     ),
     (
-        "a rate for these groups, in addition to their limits",
+        "rates of these groups, in addition to their limits",
         "flash-rates",
         "flash-groups",
     ),
@@ -179,6 +180,12 @@ fn try_all(writes: bool) -> Verdict {
             end(board.about, &what, bounds::excess(board.name, with, &line)?);
         }
         tables.add(board.about, &sizes);
+        let mut problems = Vec::new();
+        for (image, uses) in parts::USES {
+            let elf = fs::read(format!("{images}/{image}"))?;
+            problems.extend(parts::unused(&elf, image, uses)?);
+        }
+        end(board.about, "no function of an unused part", problems);
     }
     let mut differences = tables.publish(writes)?;
     if !differences.is_empty() {
