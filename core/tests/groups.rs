@@ -463,3 +463,35 @@ fn a_group_shows_its_limits() {
     assert_eq!(limits(&queue, 1), limits(&queue, 0));
     queue.assert_valid();
 }
+
+#[test]
+fn groups_without_rates_keep_their_other_limits() {
+    type Unrated = Queue<Key, Groups<u8, Plain, 2, ()>, NoLimit, Fixed<8>>;
+    const ONE: GroupLimits<()> = GroupLimits::new().max_active(1);
+    let mut queue: Unrated = Queue::with_groups(NoLimit, (), |key| key.0);
+    queue.at(NOW).limit_groups(ONE);
+    let two = GroupLimits::new().max_active(2);
+    queue.at(NOW).limit_group(0, Some(two)).unwrap();
+    assert!(!queue.needs_time());
+    for key in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)] {
+        queue.at(NOW).add(key).unwrap();
+        queue.assert_valid();
+    }
+    assert_eq!(queue.at(NOW).add((2, 0)), Err(Rejected::Full((2, 0))));
+
+    let mut runs = Vec::new();
+    while let Some(work) = queue.at(NOW).try_get() {
+        runs.push(work);
+    }
+    let keys: Vec<Key> = runs.iter().map(|work| work.key).collect();
+    assert_eq!(keys, [(0, 0), (1, 0), (0, 1)]);
+    assert_eq!(queue.group(&1).unwrap().rate, None);
+
+    // Nothing keeps a group after its last key.
+    for work in runs {
+        queue.at(NOW).release(work.ticket);
+        queue.assert_valid();
+    }
+    assert!(queue.at(NOW).cancel(&(1, 1)).is_some());
+    queue.at(NOW).add((2, 0)).unwrap();
+}
