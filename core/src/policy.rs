@@ -204,13 +204,19 @@ impl Policy {
     /// From when on a ready key may be handed out.
     #[doc(hidden)]
     pub fn next_start(&self) -> Instant {
-        self.rate.rest_until()
+        if self.paces() {
+            self.rate.rest_until()
+        } else {
+            Instant::EPOCH
+        }
     }
 
     /// Records that a key was handed out.
     #[doc(hidden)]
     pub fn start(&mut self, now: Instant) {
-        self.rate.charge(now);
+        if self.paces() {
+            self.rate.charge(now);
+        }
     }
 
     /// Until when a run that ends now holds its key.
