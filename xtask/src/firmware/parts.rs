@@ -9,9 +9,8 @@ use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 use crate::report::Verdict;
 
 /// A part, and what the names of its functions contain.
-const PARTS: [(&str, &[&str]); 8] = [
+const PARTS: [(&str, &[&str]); 7] = [
     ("queue", &["requeue_core"]),
-    ("waiting", &["queue4wait", "core4wait"]),
     ("groups", &["grouped"]),
     ("rates", &["core4rate", "..rates.."]),
     ("policy", &["queue6policy", "core6policy"]),
@@ -22,11 +21,19 @@ const PARTS: [(&str, &[&str]); 8] = [
         &[
             "__aeabi_d",
             "__aeabi_f",
-            "2d",
-            "df2",
-            "df3",
-            "idf",
-            "5float",
+            "__aeabi_i2d",
+            "__aeabi_l2d",
+            "__aeabi_ui2d",
+            "__aeabi_ul2d",
+            "__adddf3",
+            "__subdf3",
+            "__muldf3",
+            "__divdf3",
+            "__ledf2",
+            "__gedf2",
+            "__fixunsdfdi",
+            "__floatundidf",
+            "builtins5float",
         ],
     ),
 ];
@@ -36,7 +43,7 @@ pub(super) const USES: [(&str, &str); 7] = [
     ("flash-nothing", ""),
     ("flash-channel", ""),
     ("flash-queue", "queue"),
-    ("flash-awaited", "queue waiting"),
+    ("flash-awaited", "queue"),
     ("flash-groups", "queue groups"),
     ("flash-rates", "queue groups rates"),
     ("flash-policy", "queue policy"),
