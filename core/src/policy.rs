@@ -7,6 +7,8 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::id::SlotId;
+#[cfg(doc)]
+use crate::limiter::TokenBucket;
 use crate::rate::{Rate, RateLimit};
 #[cfg(feature = "alloc")]
 use crate::segments::Segments;
@@ -142,8 +144,8 @@ impl Policy {
         self
     }
 
-    /// Limits how many runs begin per second, after a burst of at most `burst`: a token of a
-    /// [`TokenBucket`] is used for each key that is handed out.
+    /// Limits how many runs begin per second, after a burst of at most `burst`: a token is used for
+    /// each key that is handed out.
     ///
     /// A [`TokenBucket`] that is a limiter delays retries only. A run rate covers every run, first
     /// tries too. An add that coalesces costs no token, and keys keep their order and their
