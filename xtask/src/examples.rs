@@ -1,10 +1,9 @@
 //! The programs of the guide. Each runs to its end and prints what its first comment says.
 
-use std::fs;
-
 use crate::builds::services;
-use crate::cmd::{all, cmd, read, root, target};
+use crate::cmd::{all, cmd, read, target};
 use crate::report::Verdict;
+use crate::tidy::committed;
 
 /// Their folder.
 pub(crate) const FOLDER: &str = "examples/cookbook";
@@ -25,17 +24,11 @@ pub(crate) fn run() -> Verdict {
 ///
 /// # Errors
 ///
-/// The folder cannot be read.
+/// As [`committed`].
 pub(crate) fn names() -> Verdict<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(root().join(FOLDER))? {
-        let path = entry?.path();
-        let source = path.extension().is_some_and(|end| end == "rs");
-        let name = path.file_stem().filter(|_| source);
-        names.extend(name.map(|name| name.to_string_lossy().into_owned()));
-    }
-    names.sort();
-    Ok(names)
+    let files = committed(&format!("{FOLDER}/*.rs"))?;
+    let name = |file: &String| Some(file.rsplit_once('/')?.1.strip_suffix(".rs")?.to_owned());
+    Ok(files.iter().filter_map(name).collect())
 }
 
 fn check(source: &str, printed: &str) -> Result<(), String> {

@@ -15,7 +15,7 @@ use crate::workspace::{KUBE, OURS, Package, published};
 const CHECKS: &[Step] = steps! {
     "numbers" 1 "one version and one oldest Rust, in manifests and on pages" numbers;
     "changelog" 1 "CHANGELOG.md says what is released" changelog;
-    "address" 5 "the repository's address is there, or no page links to it" address;
+    "address" 5 "the pages about the repository and its packages, if there are links to them" address;
     "api" 60 "the public items of what is published are those of docs/api" api::check_all;
     "semver" 300 "no breaking change since the last tag that the version does not tell" semver;
     "packages" 200 "what is packaged holds what it should, and builds" packages;
@@ -147,22 +147,14 @@ fn mistake(text: &str, version: &str, is_tagged: bool) -> Option<String> {
     Some(format!("{mistake}: `{released}YY-MM-DD`"))
 }
 
-/// While the repository of the manifests does not answer, no page may link to it or to its
-/// published packages.
+/// Checks that the pages about the repository and its published packages exist, if anything links to
+/// them.
 fn address() -> Verdict {
     let ours = r"(docs\.rs|crates\.io/crates|lib\.rs/crates|github\.com/requeue-rs)/requeue";
-    let links = cmd("git --no-pager grep -nE").args([ours, "--", "*.md", "*.rs"]);
-    if links.run().is_err() {
-        return Ok(());
-    }
-    let manifest = read("Cargo.toml")?;
-    let (_, address) = manifest
-        .split_once("repository = \"")
-        .ok_or("no repository")?;
-    let address = address.split('"').next().unwrap_or_default();
-    let ask = cmd("git ls-remote --exit-code").args([address, "HEAD"]);
-    let answer = ask.env("GIT_TERMINAL_PROMPT", "0").run();
-    Ok(answer.map_err(|_| "pages link to what is not there")?)
+    let line = wheel("bin/lychee")?.args("--no-progress --exclude .* --include".split(' '));
+    line.arg(ours)
+        .args(committed("*.md */src/*.rs src/*.rs")?)
+        .run()
 }
 
 /// Compares published packages with their last tag. This version of the tool reads the format of
