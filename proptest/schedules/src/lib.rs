@@ -32,6 +32,37 @@
     )
 )]
 
+/// Tests each scenario with each queue: `explore` under schedules that are drawn, `explore_all`
+/// under every one.
+#[cfg(shuttle)]
+#[macro_export]
+macro_rules! scenarios {
+    ([$threads:ident, $tasks:ident, $boards:ident] $($rest:tt)+) => {
+        $crate::scenarios!([$threads, $tasks] $($rest)+);
+        $crate::scenarios!(boards, $boards, $($rest)+);
+    };
+    ([$threads:ident, $tasks:ident] $($explore:ident: $($scenario:ident),+);+ $(;)?) => {
+        $crate::scenarios!(threads, $threads, $($explore: $($scenario),+);+);
+        $crate::scenarios!(tasks, $tasks, $($explore: $($scenario),+);+);
+    };
+    ($name:ident, $queue:ident, $($explore:ident: $($scenario:ident),+);+ $(;)?) => {
+        mod $name {
+            use $crate::$queue as Queue;
+            $($(
+                #[test]
+                fn $scenario() {
+                    $crate::$explore::<Queue>(stringify!($scenario), || {
+                        $crate::Scene::<Queue>::play(super::$scenario)
+                    });
+                }
+            )+)+
+        }
+    };
+    ($($explore:ident: $($scenario:ident),+);+ $(;)?) => {
+        $crate::scenarios!([Threads, Tasks, Boards] $($explore: $($scenario),+);+);
+    };
+}
+
 #[cfg(shuttle)]
 mod boards;
 #[cfg(shuttle)]
@@ -49,8 +80,7 @@ mod waits;
 pub use boards::Board;
 #[cfg(shuttle)]
 pub use cast::{
-    SECOND, at_any_moment, finish, full, getters, holders, interrupt, is_at_rest, join, next, run,
-    stopper, with,
+    SECOND, Scene, at_any_moment, finish, full, interrupt, is_at_rest, join, run, with,
 };
 #[cfg(shuttle)]
 pub use explore::{explore, explore_all, explore_each};

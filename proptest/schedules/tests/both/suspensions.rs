@@ -1,36 +1,32 @@
 //! Keys that wait for an event, which may come at any moment.
 
-use requeue_schedules::{SECOND, Waits, is_at_rest, with};
+use requeue_schedules::{SECOND, Scene, Waits, scenarios};
 use requeue_std::Action;
 
-both! {
+scenarios! {
     explore_all:
         an_event_that_comes_as_its_run_ends_is_not_lost,
         an_event_that_comes_as_its_timeout_ends_makes_one_run;
 }
 
-fn an_event_that_comes_as_its_run_ends_is_not_lost<Q: Waits>() {
-    let queue = Q::new();
-    queue.add(1).unwrap();
+fn an_event_that_comes_as_its_run_ends_is_not_lost<Q: Waits>(scene: &mut Scene<Q>) {
+    scene.add([1]);
+    let queue = scene.queue.clone();
     let guard = queue.get().unwrap();
-    let event = with(&queue, |queue| queue.as_shared().resume(&1));
+    scene.also(|queue| _ = queue.as_shared().resume(&1));
     guard.finish(Action::Suspend(SECOND));
     // No time passes: without the event, this would wait for ever.
     let guard = queue.get().unwrap();
     assert!(!guard.timed_out());
     guard.success();
-    event.join().unwrap();
-    is_at_rest(&queue);
 }
 
-fn an_event_that_comes_as_its_timeout_ends_makes_one_run<Q: Waits>() {
-    let queue = Q::new();
-    queue.add(1).unwrap();
-    queue.get().unwrap().finish(Action::Suspend(SECOND));
-    let event = with(&queue, |queue| queue.as_shared().resume(&1));
+fn an_event_that_comes_as_its_timeout_ends_makes_one_run<Q: Waits>(scene: &mut Scene<Q>) {
+    scene.add([1]);
+    scene.queue.get().unwrap().finish(Action::Suspend(SECOND));
+    scene.also(|queue| _ = queue.as_shared().resume(&1));
     Q::advance(SECOND);
-    queue.get().unwrap().success();
-    event.join().unwrap();
-    queue.wait_idle();
-    is_at_rest(&queue);
+    scene.queue.get().unwrap().success();
+    scene.others_end();
+    scene.queue.wait_idle();
 }

@@ -15,29 +15,26 @@ use requeue_tokio::Guard;
 use requeue_tokio::limiter::Exponential;
 use requeue_tokio::priority::Plain;
 use shuttle::future::{JoinHandle, block_on, spawn_local};
-use shuttle::sync::mpsc::{Receiver, Sender, channel};
+
+type Scene = requeue_schedules::Scene<Tasks>;
 
 /// A task, which awaits nothing but the queue.
-fn task<T: 'static>(queue: &Tasks, work: impl AsyncFnOnce(&Tasks) -> T + 'static) -> JoinHandle<T> {
-    let waiting = queue.clone();
-    spawn_local(curious(queue, async move { work(&waiting).await }))
+fn task<T: 'static>(scene: &Scene, work: impl AsyncFnOnce(&Tasks) -> T + 'static) -> JoinHandle<T> {
+    let queue = scene.queue.clone();
+    spawn_local(curious(&scene.queue, async move { work(&queue).await }))
 }
 
-fn getter(queue: &Tasks, count: usize, taken: &Sender<u32>) -> JoinHandle<()> {
-    let taken = taken.clone();
-    task(queue, async move |queue| {
-        for _ in 0..count {
+/// Tasks that each take a key, say which, and complete it; or that end with the queue.
+fn getters(scene: &Scene, count: usize) -> Vec<JoinHandle<()>> {
+    let getter = |_| {
+        let taken = scene.teller();
+        task(scene, async move |queue| {
             if let Ok(guard) = queue.get().await {
                 taken.send(finish(guard)).unwrap();
             }
-        }
-    })
-}
-
-fn getters(queue: &Tasks, getters: usize, count: usize) -> (Receiver<u32>, Vec<JoinHandle<()>>) {
-    let (sender, receiver) = channel();
-    let tasks = (0..getters).map(|_| getter(queue, count, &sender));
-    (receiver, tasks.collect())
+        })
+    };
+    (0..count).map(getter).collect()
 }
 
 fn finish(guard: Guard<u32, Plain, Exponential>) -> u32 {

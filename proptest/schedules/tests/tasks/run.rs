@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use requeue_schedules::{
-    Ending, Fragile, Ledger, Tasks, Waits, at_any_moment, explore, explore_all, stopper, uneven,
-    with,
+    Ending, Fragile, Ledger, Tasks, Waits, at_any_moment, explore, scenarios, uneven,
 };
 use requeue_tokio::binding::{AsShared, Lock};
 use requeue_tokio::limiter::RateLimiter;
@@ -17,86 +16,76 @@ use requeue_tokio::{Action, CancellationToken, Leftover, WorkQueue};
 use shuttle::future::{block_on, spawn_local, yield_now};
 use shuttle::thread;
 
-#[test]
-fn a_worker_is_stopped_at_any_moment() {
-    explore_all::<Tasks>("run: a worker, a key, shut down", || {
-        let (queue, ledger) = (Tasks::new(), Ledger::default());
-        assert!(ledger.add(&queue, 1));
-        let stopper = with(&queue, |queue| queue.shut_down());
-        let leftovers = ledger.run(&queue, ledger.workers(1), |_, _| Ending::Done);
-        assert!(leftovers.is_empty());
-        stopper.join().unwrap();
-        ledger.settle_drained(&queue, leftovers);
-    });
+use crate::Scene;
+
+scenarios! {
+    tasks, Tasks,
+    explore:
+        a_run_is_shut_down_by_its_token_at_any_moment,
+        a_wait_for_the_drain_ends_when_a_token_ends_the_run,
+        what_a_run_that_is_dropped_has_not_done_is_left_to_the_next;
+    explore_all:
+        a_worker_is_stopped_at_any_moment;
 }
 
-#[test]
-fn a_run_is_shut_down_by_its_token_at_any_moment() {
-    explore::<Tasks>("run: token", || {
-        let (queue, ledger) = (Tasks::new(), Ledger::default());
-        let producer = ledger.producer(&queue, [1, 2, 3, 1]);
-        let token = CancellationToken::new();
-        let canceller = canceller(&token);
-        let run = queue.run(ledger.workers(2), reconciler(&ledger));
-        let leftovers = block_on(run.shut_down_on(token).into_future());
-        producer.join().unwrap();
-        canceller.join().unwrap();
-        ledger.settle_drained(&queue, leftovers);
-    });
+fn a_worker_is_stopped_at_any_moment(scene: &mut Scene) {
+    assert!(scene.ledger.add(&scene.queue, 1));
+    scene.also(|queue| queue.shut_down());
+    let leftovers = scene.run(scene.ledger.workers(1), |_, _| Ending::Done);
+    assert!(leftovers.is_empty());
+    scene.settle_drained(leftovers);
 }
 
-#[test]
-fn a_wait_for_the_drain_ends_when_a_token_ends_the_run() {
-    explore::<Tasks>("run: token without grace, drained by another", || {
-        let (queue, ledger) = (Tasks::new(), Ledger::default());
-        let producer = ledger.producer(&queue, [1, 2, 3]);
-        let token = CancellationToken::new();
-        let drained = ledger.clone();
-        let others = [
-            producer,
-            canceller(&token),
-            with(&queue, move |queue| {
-                block_on(queue.wait_drained());
-                assert!(drained.is_idle());
-            }),
-            with(&queue, |queue| {
-                at_any_moment();
-                // Neither interrupts the other.
-                assert_eq!(Waits::drain(queue), Ok(()));
-            }),
-        ];
-        let workers = ledger.workers(2).drain_timeout(Duration::ZERO);
-        let run = queue.run(workers, reconciler(&ledger));
-        let leftovers = block_on(run.shut_down_on(token).into_future());
-        requeue_schedules::join(others);
-        ledger.settle(&queue, leftovers);
-    });
+fn a_run_is_shut_down_by_its_token_at_any_moment(scene: &mut Scene) {
+    scene.producer([1, 2, 3, 1]);
+    let token = canceller(scene);
+    let run = scene
+        .queue
+        .run(scene.ledger.workers(2), reconciler(&scene.ledger));
+    let leftovers = block_on(run.shut_down_on(token).into_future());
+    scene.settle_drained(leftovers);
 }
 
-#[test]
-fn what_a_run_that_is_dropped_has_not_done_is_left_to_the_next() {
-    explore::<Tasks>("run: dropped at any moment", || {
-        let (queue, ledger) = (Tasks::new(), Ledger::default());
-        let producer = ledger.producer(&queue, [1, 2, 3, 1]);
-        let (reconcile, dropped) = (reconciler(&ledger), Arc::new(()));
-        let held = Arc::clone(&dropped);
-        let run = queue.run(ledger.workers(2), move |key| {
-            let _held = &held;
-            reconcile(key)
-        });
-        let run = spawn_local(run.into_future());
+fn a_wait_for_the_drain_ends_when_a_token_ends_the_run(scene: &mut Scene) {
+    scene.producer([1, 2, 3]);
+    let token = canceller(scene);
+    let drained = scene.ledger.clone();
+    scene.also(move |queue| {
+        block_on(queue.wait_drained());
+        assert!(drained.is_idle());
+    });
+    scene.also(|queue| {
         at_any_moment();
-        run.abort();
-        assert!(block_on(run).is_err(), "it is not shut down");
-        let others = [producer, stopper(&queue)];
-        let leftovers = ledger.run(&queue, ledger.workers(2), uneven);
-        requeue_schedules::join(others);
-        // The scenario must not end before its workers: their locks cannot be waited for then.
-        while Arc::strong_count(&dropped) > 1 {
-            thread::yield_now();
-        }
-        ledger.settle(&queue, leftovers.into_iter().chain(late(&queue)));
+        // Neither interrupts the other.
+        assert_eq!(Waits::drain(queue), Ok(()));
     });
+    let workers = scene.ledger.workers(2).drain_timeout(Duration::ZERO);
+    let run = scene.queue.run(workers, reconciler(&scene.ledger));
+    let leftovers = block_on(run.shut_down_on(token).into_future());
+    scene.settle(leftovers);
+}
+
+fn what_a_run_that_is_dropped_has_not_done_is_left_to_the_next(scene: &mut Scene) {
+    scene.producer([1, 2, 3, 1]);
+    let (reconcile, dropped) = (reconciler(&scene.ledger), Arc::new(()));
+    let held = Arc::clone(&dropped);
+    let run = scene.queue.run(scene.ledger.workers(2), move |key| {
+        let _held = &held;
+        reconcile(key)
+    });
+    let run = spawn_local(run.into_future());
+    at_any_moment();
+    run.abort();
+    assert!(block_on(run).is_err(), "it is not shut down");
+    scene.stopper();
+    let leftovers = scene.run(scene.ledger.workers(2), uneven);
+    scene.others_end();
+    // The scenario must not end before its workers: their locks cannot be waited for then.
+    while Arc::strong_count(&dropped) > 1 {
+        thread::yield_now();
+    }
+    let late = late(&scene.queue);
+    scene.settle(leftovers.into_iter().chain(late));
 }
 
 #[test]
@@ -160,10 +149,13 @@ fn late<K: Eq + Hash + Clone, L: RateLimiter>(queue: &WorkQueue<K, Plain, L>) ->
     queue.leftovers().collect()
 }
 
-fn canceller(token: &CancellationToken) -> thread::JoinHandle<()> {
-    let token = token.clone();
-    thread::spawn(move || {
+/// A token that is cancelled, sooner or later.
+fn canceller(scene: &mut Scene) -> CancellationToken {
+    let token = CancellationToken::new();
+    let cancelled = token.clone();
+    scene.also(move |_| {
         at_any_moment();
-        token.cancel();
-    })
+        cancelled.cancel();
+    });
+    token
 }
