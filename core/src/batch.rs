@@ -31,12 +31,7 @@ use crate::work::{Ticket, Work};
 #[doc = include_str!("shared/example.txt")]
 /// queue.add_many(["node-7", "node-8", "node-9"], |_| {});
 ///
-/// let mut batch = Batch::new(Vec::new(), &queue);
-/// let mut wait = Wait::for_key(&queue);
-/// let look = wait.look(std::task::Waker::noop(), None, |session, getter| {
-///     session.poll_get_many(2, getter, |work| batch.push(work))
-/// });
-/// assert_eq!(look, Look::Done(Ok(2)));
+/// let batch = Batch::take(&queue, 2);
 /// assert!(batch.keys().eq(&["node-7", "node-8"]));
 /// batch.success();
 /// assert_eq!(queue.len(), 1);
@@ -48,29 +43,31 @@ pub struct Batch<H: Host, R: Deref<Target = Shared<H>>> {
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
-    /// Creates a batch of runs that `queue` has handed out. For runtimes. O(1).
-    pub fn new(work: Vec<Work<H::Key>>, queue: R) -> Self {
-        Self { work, queue }
-    }
-
     /// Takes up to `max` keys that are ready, at least one if there is one. The batch is empty if
     /// none is ready. For runtimes. Costs as [`fill`](Self::fill).
     pub fn take(queue: R, max: usize) -> Self
     where
         H::Key: Clone,
     {
-        // The batch exists from the start, so that it gives its keys back if a key's clone panics.
-        let mut batch = Self::new(Vec::new(), queue);
-        batch.fill(max.max(1));
+        let mut batch = Self::new(queue);
+        batch.fill(max);
         batch
     }
 
-    /// Adds keys that are ready, until the batch has `max` of them or none is ready, up to
-    /// [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. For runtimes. O(1) per key.
+    /// An empty batch. It exists before it takes a key, so that it gives its keys back if a key's
+    /// clone panics.
+    fn new(queue: R) -> Self {
+        let work = Vec::new();
+        Self { work, queue }
+    }
+
+    /// Adds keys that are ready, until the batch has `max` of them, at least one, or none is ready:
+    /// up to [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK) under one lock. For runtimes. O(1) per key.
     pub fn fill(&mut self, max: usize)
     where
         H::Key: Clone,
     {
+        let max = max.max(1);
         let Self { work, queue } = self;
         while work.len() < max {
             let chunk = H::Storage::KEYS_PER_LOCK.min(max - work.len());
@@ -83,9 +80,10 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
         }
     }
 
-    /// Looks for the first keys of a batch that is empty: the look of a [`Wait`] that waits for
-    /// up to `max` of them. [`fill_further`](Self::fill_further) adds the rest. For runtimes. Costs
-    /// as [`Session::poll_get_many`](crate::Session::poll_get_many).
+    /// Looks for the first keys of a batch that is empty: the look of a [`Wait`] that waits for up
+    /// to `max` of them. If it took [`KEYS_PER_LOCK`](Storage::KEYS_PER_LOCK), [`fill`](Self::fill)
+    /// adds the rest. Otherwise it has taken all there was. For runtimes. Costs as
+    /// [`Session::poll_get_many`](crate::Session::poll_get_many).
     pub fn poll_get(
         &mut self,
         max: usize,
@@ -97,18 +95,6 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     {
         let chunk = max.min(H::Storage::KEYS_PER_LOCK);
         session.poll_get_many(chunk, getter, |run| self.work.push(run))
-    }
-
-    /// [Fills](Self::fill) a batch whose [first look](Self::poll_get) has taken as many keys as one
-    /// lock may. One that took less has taken all there was: another look would be later. For
-    /// runtimes. Costs as [`fill`](Self::fill).
-    pub fn fill_further(&mut self, max: usize)
-    where
-        H::Key: Clone,
-    {
-        if self.len() == H::Storage::KEYS_PER_LOCK {
-            self.fill(max);
-        }
     }
 
     /// Takes up to `max` keys, at least one; waits for the first if none is ready. For runtimes of
@@ -139,8 +125,8 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     where
         H: Host<Key: Clone, Clock: Timer>,
     {
-        let mut batch = Self::new(Vec::new(), queue);
-        try_in_turn::<H::Clock, _>(|| batch.fill(max.max(1))).await;
+        let mut batch = Self::new(queue);
+        try_in_turn::<H::Clock, _>(|| batch.fill(max)).await;
         if batch.is_empty() {
             let Self { work, queue } = &mut batch;
             let mut call = Wait::for_key(&**queue);
@@ -150,14 +136,11 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
             })
             .await?;
             drop(call);
-            batch.fill_further(max);
+            if batch.len() == H::Storage::KEYS_PER_LOCK {
+                batch.fill(max);
+            }
         }
         Ok(batch)
-    }
-
-    /// Adds another run of the same queue. For runtimes. O(1) amortised.
-    pub fn push(&mut self, work: Work<H::Key>) {
-        self.work.push(work);
     }
 
     /// Returns the keys, in the order in which they were ready. The [type](Self) has an example.
@@ -236,11 +219,7 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Batch<H, R> {
     /// ```
     #[doc = include_str!("shared/example.txt")]
     /// queue.add_many(["node-7", "disk-1"], |_| {});
-    /// let mut batch = Batch::new(Vec::new(), &queue);
-    /// let _ = Wait::for_key(&queue).look(std::task::Waker::noop(), None, |session, getter| {
-    ///     session.poll_get_many(2, getter, |work| batch.push(work))
-    /// });
-    ///
+    /// let batch = Batch::take(&queue, 2);
     /// for guard in batch.into_guards() {
     ///     let is_node = guard.starts_with("node-");
     ///     guard.finish(if is_node { Action::Success } else { Action::Retry });

@@ -462,13 +462,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
     where
         K: Clone,
     {
-        let mut batch = Batch::take(&*self.shared, max);
+        let mut batch = Batch::take(self.as_shared(), max);
         if batch.is_empty() {
-            let call = Wait::for_key(&*self.shared);
-            block_on(call, None, |session, getter| {
+            let call = Wait::for_key(self.as_shared());
+            let taken = block_on(call, None, |session, getter| {
                 batch.poll_get(max, session, getter)
-            })?;
-            batch.fill_further(max);
+            });
+            if taken? == S::KEYS_PER_LOCK {
+                batch.fill(max);
+            }
         }
         Ok(batch)
     }
