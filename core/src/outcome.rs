@@ -195,7 +195,7 @@ impl AddedMany {
     }
 }
 
-/// What a getter has to do next.
+/// What a caller that looks at the queue has to do next.
 ///
 /// # Examples
 ///
@@ -227,8 +227,8 @@ pub enum Next<T> {
     Work(T),
     /// Nothing is ready. Sleep until woken, and no longer than `until`, then look again.
     Wait {
-        /// The deadline that this getter watches for all of them. `None` if there is no deadline,
-        /// or if another sleeping getter watches it. If it has passed, look again at once.
+        /// The deadline to watch. `None` if there is no deadline, or if another sleeping getter
+        /// watches it. If it has passed, look again at once.
         until: Option<Instant>,
     },
     /// The queue is shutting down and nothing is ready.

@@ -4,7 +4,7 @@
 use core::hash::Hash;
 use core::time::Duration;
 
-use requeue_core::binding::{Access, AsShared, Getter, Index, Look as Step, Next, Wait};
+use requeue_core::binding::{Access, AsShared, Getter, Index, Look, Next, Wait};
 use requeue_core::limiter::RateLimiter;
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::Priorities;
@@ -13,22 +13,6 @@ use requeue_core::{Action, Instant, IntoAction, WaitError};
 
 use crate::board::Board;
 use crate::queue::{BareHost, Guard, Shared, WorkQueue, face, methods};
-
-/// What a loop finds when it [looks](WorkQueue::look) at the queue.
-#[derive(Debug)]
-#[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-pub enum Look<G> {
-    /// Run this key.
-    Run(G),
-    /// No key may run before `until`, or before an interrupt adds one. `None` if no deadline is
-    /// pending.
-    Idle {
-        /// When to look again.
-        until: Option<Instant>,
-    },
-    /// The queue is shut down and no key is ready.
-    Closed,
-}
 
 methods! {
     ["Taking and running keys, sleeping while there is none."]
@@ -43,32 +27,32 @@ methods! {
     ///
     /// ```
     /// # let queue = requeue::bare::example();
-    /// use requeue::bare::Look;
+    /// use requeue::bare::Next;
     ///
     /// let _ = queue.add("node-7");
     /// let mut runs = 0;
     /// loop {
     ///     match queue.look() {
-    ///         Look::Run(guard) => {
+    ///         Next::Work(guard) => {
     ///             runs += 1;
     ///             guard.success();
     ///             queue.shut_down();
     ///         }
     ///         // Do other things, until this time at the latest.
-    ///         Look::Idle { until: _ } => {}
-    ///         Look::Closed => break,
+    ///         Next::Wait { until: _ } => {}
+    ///         Next::Closed => break,
     ///     }
     /// }
     /// assert_eq!(runs, 1);
     /// ```
-    pub fn look(&self) -> Look<Guard<'_, H, K, N, P, L, WAITERS, M, I>>
+    pub fn look(&self) -> Next<Guard<'_, H, K, N, P, L, WAITERS, M, I>>
     where
         K: Clone,
     {
         match self.see(&mut |session, getter| session.poll_get(getter)) {
-            Next::Work(work) => Look::Run(Guard::new(work, self.handle())),
-            Next::Wait { until } => Look::Idle { until },
-            Next::Closed => Look::Closed,
+            Next::Work(work) => Next::Work(Guard::new(work, self.as_shared())),
+            Next::Wait { until } => Next::Wait { until },
+            Next::Closed => Next::Closed,
         }
     }
 
@@ -388,24 +372,24 @@ methods! {
             let seen = board.masked(|| {
                 let seen = match WAITERS {
                     0 => match self.see(&mut look) {
-                        Next::Work(found) => Step::Done(Ok(found)),
-                        Next::Closed => Step::Done(Err(WaitError::Closed)),
+                        Next::Work(found) => Look::Done(Ok(found)),
+                        Next::Closed => Look::Done(Err(WaitError::Closed)),
                         Next::Wait { .. } if deadline.is_some_and(|at| at <= board.now()) => {
-                            Step::Done(Err(WaitError::TimedOut))
+                            Look::Done(Err(WaitError::TimedOut))
                         }
-                        Next::Wait { until } => Step::Sleep {
+                        Next::Wait { until } => Look::Sleep {
                             until: [until, deadline].into_iter().flatten().min(),
                         },
                     },
                     _ => wait.look(&waker, deadline, &mut look),
                 };
-                if let Step::Sleep { until } = seen {
+                if let Look::Sleep { until } = seen {
                     board.arm(until);
                     board.idle();
                 }
                 seen
             });
-            if let Step::Done(result) = seen {
+            if let Look::Done(result) = seen {
                 return result;
             }
         }

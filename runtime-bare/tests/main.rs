@@ -14,7 +14,7 @@ use std::time::Duration;
 use requeue_bare::limiter::{Exponential, NoLimit, default_item_based};
 use requeue_bare::priority::{Groups, Plain, WithPolicy};
 use requeue_bare::{
-    Action, Board, Clock, GroupLimits, Instant, Look, ManualClock, Policy, Queue, WaitError,
+    Action, Board, Clock, GroupLimits, Instant, ManualClock, Next, Policy, Queue, WaitError,
     WorkQueue,
 };
 
@@ -177,7 +177,7 @@ fn a_loop_sleeps_while_its_group_is_at_its_limit() {
     queue.limit_groups(GroupLimits::new().max_active(1));
     queue.add_many([(1, 40), (1, 41)], |_| {});
     let first = queue.get().unwrap();
-    assert!(matches!(queue.look(), Look::Idle { until: None }));
+    assert!(matches!(queue.look(), Next::Wait { until: None }));
     desk.interrupt(move || {
         // The transfer of the first one is over.
         first.success();
@@ -191,19 +191,19 @@ fn a_loop_sleeps_while_its_group_is_at_its_limit() {
 fn a_look_never_sleeps_and_says_until_when_there_is_nothing() {
     let desk = Desk::new();
     let queue: &Keys = leak(WorkQueue::new(default_item_based(), desk));
-    assert!(matches!(queue.look(), Look::Idle { until: None }));
+    assert!(matches!(queue.look(), Next::Wait { until: None }));
     queue.add_after(17, SECOND).unwrap();
-    let Look::Idle { until } = queue.look() else {
+    let Next::Wait { until } = queue.look() else {
         panic!("the key is delayed");
     };
     assert_eq!(until, Some(Instant::EPOCH + SECOND));
     desk.time.advance(SECOND);
-    let Look::Run(guard) = queue.look() else {
+    let Next::Work(guard) = queue.look() else {
         panic!("the delay is over");
     };
     guard.success();
     queue.shut_down();
-    assert!(matches!(queue.look(), Look::Closed));
+    assert!(matches!(queue.look(), Next::Closed));
     assert_eq!(desk.sleeps.get(), 0);
 }
 

@@ -71,7 +71,7 @@ pub mod bare {
     use core::task::Poll;
 
     use requeue_bare::binding::{Clock, Drained};
-    use requeue_bare::{Board, Instant, Look};
+    use requeue_bare::{Board, Instant, Next};
 
     use super::*;
 
@@ -101,9 +101,9 @@ pub mod bare {
 
         async fn get(&self) -> Result<(u8, Option<Ticket>), WaitError> {
             poll_fn(|_| match self.look() {
-                Look::Run(guard) => Poll::Ready(Ok(handed(guard))),
-                Look::Idle { .. } => Poll::Pending,
-                Look::Closed => Poll::Ready(Err(WaitError::Closed)),
+                Next::Work(guard) => Poll::Ready(Ok(handed(guard))),
+                Next::Wait { .. } => Poll::Pending,
+                Next::Closed => Poll::Ready(Err(WaitError::Closed)),
             })
             .await
         }
