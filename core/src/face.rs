@@ -48,6 +48,23 @@ macro_rules! queue_face {
     (
         shell: $krate:literal, [$($bounds:tt)*] $WorkQueue:ident, $Host:ident, $Runtime:ident,
         $Clock:ty, $Mutex:ident
+    (shared: [$($generics:tt)*] $Queue:ty, $Host:ty, $K:ty) => {
+        impl<$($generics)*> $crate::binding::AsShared for $Queue {
+            type Host = $Host;
+
+            fn as_shared(&self) -> &$crate::binding::Shared<$Host> {
+                &self.shared
+            }
+        }
+
+        $crate::queue_face! { producer: [$($generics)*] $Queue, $K }
+
+        impl<$($generics)*> ::core::fmt::Debug for $Queue {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                self.shared.fmt(f)
+            }
+        }
+    };
     ) => {
         /// A mutex as core's [`Lock`](requeue_core::binding::Lock).
         // At the beginning of a cache line, so that the lock and what each add writes are in one.
@@ -152,12 +169,8 @@ macro_rules! queue_face {
             }
         }
 
-        impl<$($bounds)*> $crate::binding::AsShared for $WorkQueue<K, P, L, S> {
-            type Host = $Host<K, P, L, S>;
-
-            fn as_shared(&self) -> &$crate::binding::Shared<$Host<K, P, L, S>> {
-                &self.shared
-            }
+        $crate::queue_face! {
+            shared: [$($bounds)*] $WorkQueue<K, P, L, S>, $Host<K, P, L, S>, K
         }
 
         $crate::queue_face! { producer: [$($bounds)*] $WorkQueue<K, P, L, S>, K }
@@ -166,12 +179,6 @@ macro_rules! queue_face {
             fn clone(&self) -> Self {
                 let shared = ::std::sync::Arc::clone(&self.shared);
                 Self { shared }
-            }
-        }
-
-        impl<$($bounds)*> ::core::fmt::Debug for $WorkQueue<K, P, L, S> {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                self.shared.fmt(f)
             }
         }
 

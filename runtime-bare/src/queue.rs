@@ -2,7 +2,6 @@
 //! an operation does is core's.
 
 use core::cell::RefCell;
-use core::fmt;
 use core::hash::Hash;
 use core::marker::PhantomData;
 
@@ -18,7 +17,7 @@ use crate::board::{Board, ManualClock};
 
 /// Writes an `impl` block of the queue, perhaps of a trait.
 macro_rules! methods {
-    ([$($doc:literal)? $(impl $Trait:path)?] $($methods:tt)+) => {
+    ([$($doc:literal)?] $($methods:tt)+) => {
         $(#[doc = $doc])?
         impl<
             H: Board,
@@ -29,7 +28,7 @@ macro_rules! methods {
             const WAITERS: usize,
             M: Metrics,
             I: Index,
-        > $($Trait for)? WorkQueue<H, K, N, P, L, WAITERS, M, I>
+        > WorkQueue<H, K, N, P, L, WAITERS, M, I>
         {
             $($methods)+
         }
@@ -279,22 +278,12 @@ methods! {
     }
 }
 
-methods! {
-    [impl AsShared]
-
-    type Host = BareHost<H, K, N, P, L, WAITERS, M, I>;
-
-    fn as_shared(&self) -> &Shared<H, K, N, P, L, WAITERS, M, I> {
-        &self.shared
-    }
-}
-
 requeue_core::queue_face! {
-    producer: [
+    shared: [
         H: Board, K: Eq + Hash, const N: usize, P: Priorities, L: RateLimiter,
         const WAITERS: usize, M: Metrics, I: Index
     ]
-    WorkQueue<H, K, N, P, L, WAITERS, M, I>, K
+    WorkQueue<H, K, N, P, L, WAITERS, M, I>, BareHost<H, K, N, P, L, WAITERS, M, I>, K
 }
 
 methods! {
@@ -306,20 +295,8 @@ methods! {
 methods! {
     ["Taking keys without waiting."]
     requeue_core::queue_face! {
-        taking: "requeue::bare", "# let queue = requeue::bare::example();", K, Self::handle,
+        taking: "requeue::bare", "# let queue = requeue::bare::example();", K, Self::as_shared,
         Guard<'_, H, K, N, P, L, WAITERS, M, I>
-    }
-
-    pub(crate) fn handle(&self) -> &Shared<H, K, N, P, L, WAITERS, M, I> {
-        &self.shared
-    }
-}
-
-methods! {
-    [impl fmt::Debug]
-
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared.fmt(f)
     }
 }
 

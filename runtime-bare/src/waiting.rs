@@ -293,7 +293,7 @@ methods! {
     #[doc(alias = "ShutDownWithDrain")]
     pub fn drain(&self) -> Result<(), WaitError> {
         let drain = self.shared.begin_drain();
-        let wait = Wait::for_state(self.handle());
+        let wait = Wait::for_state(self.as_shared());
         let ended = self.block(wait, None, |session, _| session.poll_drain(Some(&drain)));
         ended?.into_result()
     }
@@ -312,7 +312,7 @@ methods! {
     /// assert_eq!(queue.wait_drained(), Ok(()));
     /// ```
     pub fn wait_drained(&self) -> Result<(), WaitError> {
-        let wait = Wait::for_state(self.handle());
+        let wait = Wait::for_state(self.as_shared());
         self.block(wait, None, |session, _| session.poll_drain(None))
             .map(|_| ())
     }
@@ -349,9 +349,9 @@ methods! {
     where
         K: Clone,
     {
-        let wait = Wait::for_key(self.handle());
+        let wait = Wait::for_key(self.as_shared());
         let work = self.block(wait, deadline, |session, getter| session.poll_get(getter))?;
-        Ok(Guard::new(work, self.handle()))
+        Ok(Guard::new(work, self.as_shared()))
     }
 
     /// Looks, and sleeps until there is something, or the deadline has passed.

@@ -1,7 +1,6 @@
 //! The queue for microcontrollers: its type, how it is made, and how keys are added and taken. Owns
 //! the choice of lock, clock and storage; what an operation does is core's.
 
-use core::fmt;
 use core::hash::Hash;
 use core::marker::PhantomData;
 
@@ -16,9 +15,9 @@ use crate::clock::QueueClock;
 use crate::parts::Parts;
 use crate::sync::Locked;
 
-/// Writes an `impl` block of the queue, perhaps of a trait, whose parts `X` are of this kind.
+/// Writes an `impl` block of the queue whose parts `X` are of this kind.
 macro_rules! methods {
-    ($(#[$doc:meta])* $(impl $Trait:path;)? [$($parts:tt)+] $($methods:tt)+) => {
+    ($(#[$doc:meta])* [$($parts:tt)+] $($methods:tt)+) => {
         $(#[$doc])*
         impl<
             R: RawMutex,
@@ -28,7 +27,7 @@ macro_rules! methods {
             L: RateLimiter,
             const WAITERS: usize,
             X: $($parts)+,
-        > $($Trait for)? WorkQueue<R, K, N, P, L, WAITERS, X>
+        > WorkQueue<R, K, N, P, L, WAITERS, X>
         {
             $($methods)+
         }
@@ -357,21 +356,12 @@ where
     }
 }
 
-methods! {
-    impl AsShared; [Parts]
-    type Host = EmbassyHost<R, K, N, P, L, WAITERS, X>;
-
-    fn as_shared(&self) -> &Shared<R, K, N, P, L, WAITERS, X> {
-        &self.shared
-    }
-}
-
 requeue_core::queue_face! {
-    producer: [
+    shared: [
         R: RawMutex, K: Eq + Hash, const N: usize, P: Priorities, L: RateLimiter,
         const WAITERS: usize, X: Parts
     ]
-    WorkQueue<R, K, N, P, L, WAITERS, X>, K
+    WorkQueue<R, K, N, P, L, WAITERS, X>, EmbassyHost<R, K, N, P, L, WAITERS, X>, K
 }
 
 methods! {
@@ -390,26 +380,15 @@ methods! {
 methods! {
     /// Taking keys, and waiting for them.
     [Parts<Clock: Timer>]
-    face_async!(taking_async, K, Self::handle, Guard<'_, R, K, N, P, L, WAITERS, X>);
+    face_async!(taking_async, K, Self::as_shared, Guard<'_, R, K, N, P, L, WAITERS, X>);
 }
 
 methods! {
     /// Taking keys without waiting.
     [Parts]
     requeue_core::queue_face! {
-        taking: "requeue::embassy", "# let queue = requeue::embassy::example();", K, Self::handle,
+        taking: "requeue::embassy", "# let queue = requeue::embassy::example();", K, Self::as_shared,
         Guard<'_, R, K, N, P, L, WAITERS, X>
-    }
-
-    fn handle(&self) -> &Shared<R, K, N, P, L, WAITERS, X> {
-        &self.shared
-    }
-}
-
-methods! {
-    impl fmt::Debug; [Parts]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared.fmt(f)
     }
 }
 
