@@ -8,10 +8,13 @@
 ///
 /// The queue implements [`AsShared`](crate::binding::AsShared), which has to be in scope. The first
 /// word says which part: `adding`, `taking`, `looking`, `control`, `limits`, `growing`, `closing`,
-/// and with `_async` what waits, for tasks. `krate` is the name of the crate in the examples,
-/// `example` and `groups` are their first lines, which make a `queue`. `producer` implements
-/// [`Producer`](crate::Producer). `shell` is all else that threads and Tokio have alike, whose
-/// `WorkQueue` is a counted pointer, `shared`.
+/// with `_async` what waits, for tasks, and with `_blocking` what waits, for threads and bare loops:
+/// their `wait_for_key` is the loop that sleeps, and `get` is the name of a get. `krate` is the name of the crate in the examples,
+/// `example` and `groups` are their first lines, which make a `queue`.
+///
+/// `shared` implements the traits of a queue whose field `shared` is core's or a counted pointer to
+/// it, and `producer` one of them, [`Producer`](crate::Producer). `shell` is all else that threads
+/// and Tokio have alike.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! queue_face {
@@ -45,9 +48,6 @@ macro_rules! queue_face {
             }
         }
     };
-    (
-        shell: $krate:literal, [$($bounds:tt)*] $WorkQueue:ident, $Host:ident, $Runtime:ident,
-        $Clock:ty, $Mutex:ident
     (shared: [$($generics:tt)*] $Queue:ty, $Host:ty, $K:ty) => {
         impl<$($generics)*> $crate::binding::AsShared for $Queue {
             type Host = $Host;
@@ -65,6 +65,9 @@ macro_rules! queue_face {
             }
         }
     };
+    (
+        shell: $krate:literal, [$($bounds:tt)*] $WorkQueue:ident, $Host:ident, $Runtime:ident,
+        $Clock:ty, $Mutex:ident
     ) => {
         /// A mutex as core's [`Lock`](requeue_core::binding::Lock).
         // At the beginning of a cache line, so that the lock and what each add writes are in one.
@@ -172,8 +175,6 @@ macro_rules! queue_face {
         $crate::queue_face! {
             shared: [$($bounds)*] $WorkQueue<K, P, L, S>, $Host<K, P, L, S>, K
         }
-
-        $crate::queue_face! { producer: [$($bounds)*] $WorkQueue<K, P, L, S>, K }
 
         impl<$($bounds)*> Clone for $WorkQueue<K, P, L, S> {
             fn clone(&self) -> Self {
@@ -1437,6 +1438,156 @@ macro_rules! queue_face {
         {
             let work = self.as_shared().finish_and_take(guard, action)?;
             Some($crate::Guard::new(work, $handle(self)))
+        }
+    };
+    (taking_blocking: $krate:literal, $example:expr, $K:ty, $get:ident, $($Guard:tt)+) => {
+        /// Returns the first ready key. Waits for one if there is none. Costs as
+        /// [`try_get`](Self::try_get) for each look; there is one look for each wake.
+        ///
+        /// # Errors
+        ///
+        /// [`Closed`](requeue_core::WaitError::Closed) once the queue is shut down and no key is
+        /// ready. [`TooManyWaiters`](requeue_core::WaitError::TooManyWaiters) if there is neither a
+        /// key nor a place to wait for one, which happens only on boards with several cores.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// let _ = queue.add("node-7");
+        /// let guard = queue.get().unwrap();
+        /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
+        /// guard.success();
+        ///
+        /// queue.shut_down();
+        /// assert!(queue.get().is_err());
+        /// ```
+        #[doc(alias = "Get")]
+        #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+        pub fn get(&self) -> Result<$($Guard)+, $crate::WaitError>
+        where
+            $K: Clone,
+        {
+            self.$get(None)
+        }
+
+        /// As [`get`](Self::get), but waits no longer than `timeout`.
+        /// [`Duration::MAX`](core::time::Duration::MAX) waits as [`get`](Self::get) does.
+        ///
+        /// # Errors
+        ///
+        /// As [`get`](Self::get), and [`TimedOut`](requeue_core::WaitError::TimedOut) if no key was
+        /// ready in time.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::WaitError;")]
+        /// use core::time::Duration;
+        ///
+        /// match queue.get_timeout(Duration::ZERO) {
+        ///     Ok(guard) => println!("work for {}", *guard),
+        ///     Err(WaitError::TimedOut) => println!("nothing to do: time for something else"),
+        ///     Err(error) => println!("stopping: {error}"),
+        /// }
+        /// ```
+        pub fn get_timeout(
+            &self,
+            timeout: ::core::time::Duration,
+        ) -> Result<$($Guard)+, $crate::WaitError>
+        where
+            $K: Clone,
+        {
+            self.get_deadline(self.now() + timeout)
+        }
+
+        /// As [`get`](Self::get), but waits no longer than until `deadline`, on the queue's
+        /// [clock](Self::now). A ready key is returned even if the deadline has passed.
+        ///
+        /// # Errors
+        ///
+        /// As [`get_timeout`](Self::get_timeout).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        /// use core::time::Duration;
+        ///
+        /// let _ = queue.add("node-7");
+        /// // One second for a whole round, however long each key takes.
+        /// let deadline = queue.now() + Duration::from_secs(1);
+        /// while let Ok(guard) = queue.get_deadline(deadline) {
+        ///     guard.success();
+        ///     queue.shut_down();
+        /// }
+        /// ```
+        pub fn get_deadline(
+            &self,
+            deadline: $crate::Instant,
+        ) -> Result<$($Guard)+, $crate::WaitError>
+        where
+            $K: Clone,
+        {
+            self.$get(Some(deadline))
+        }
+
+        /// Ends a run and returns the next key: one round of a worker's loop. Waits as
+        /// [`get`](Self::get) does. Costs as the two calls, under one lock if a key is ready.
+        ///
+        /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn
+        /// what became of its key.
+        ///
+        /// # Errors
+        ///
+        /// As [`get`](Self::get). The run has ended all the same.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = $example]
+        #[doc = concat!("use ", $krate, "::Action;")]
+        ///
+        /// let _ = queue.add("node-7");
+        /// let _ = queue.add("node-8");
+        /// queue.shut_down();
+        ///
+        /// let mut seen = Vec::new();
+        /// let mut next = queue.get();
+        /// while let Ok(guard) = next {
+        ///     seen.push(*guard);
+        ///     next = queue.next(guard, Action::Success);
+        /// }
+        /// assert_eq!(seen, ["node-7", "node-8"]);
+        /// ```
+        #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
+        pub fn next(
+            &self,
+            guard: $($Guard)+,
+            action: $crate::Action,
+        ) -> Result<$($Guard)+, $crate::WaitError>
+        where
+            $K: Clone,
+        {
+            let found = self.as_shared().finish_and_take(guard, action);
+            self.found_or_wait(found, None)
+        }
+
+        /// Most calls find a key, and need not be ones that can wait.
+        #[inline]
+        fn found_or_wait(
+            &self,
+            found: Option<$crate::binding::Work<$K>>,
+            deadline: Option<$crate::Instant>,
+        ) -> Result<$($Guard)+, $crate::WaitError>
+        where
+            $K: Clone,
+        {
+            match found {
+                Some(work) => Ok($crate::Guard::new(work, self.as_shared())),
+                None => self.wait_for_key(deadline),
+            }
         }
     };
     (taking_async: $krate:literal, $begin:expr, $end:expr, $K:ty, $handle:path, $($Guard:tt)+) => {

@@ -2,7 +2,6 @@
 //! core's.
 
 use core::hash::Hash;
-use core::time::Duration;
 
 use requeue_core::binding::{Access, AsShared, Getter, Index, Look, Next, Wait};
 use requeue_core::limiter::RateLimiter;
@@ -56,141 +55,9 @@ methods! {
         }
     }
 
-    /// Returns the next key, sleeping while there is none that may run.
-    ///
-    /// # Errors
-    ///
-    /// - [`Closed`](WaitError::Closed) once the queue is shut down and no key is ready.
-    /// - [`TooManyWaiters`](WaitError::TooManyWaiters) if `WAITERS` is not zero and all places are
-    ///   taken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let queue = requeue::bare::example();
-    /// use core::time::Duration;
-    ///
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(60));
-    /// let guard = queue.get().unwrap();
-    /// assert_eq!(*guard, "lease-3");
-    /// assert_eq!(queue.board().elapsed(), Duration::from_secs(60));
-    /// guard.success();
-    /// ```
-    #[doc(alias = "Get")]
-    pub fn get(&self) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
-    where
-        K: Clone,
-    {
-        self.get_until(None)
-    }
-
-    /// As [`get`](Self::get), but waits no longer than `timeout`.
-    /// [`Duration::MAX`](core::time::Duration::MAX) waits as [`get`](Self::get) does.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get), and [`TimedOut`](WaitError::TimedOut) if no key was ready in time.
-    ///
-    /// # Examples
-    ///
-    /// A loop that also feeds a watchdog:
-    ///
-    /// ```
-    /// # let queue = requeue::bare::example();
-    /// use core::time::Duration;
-    /// use requeue::bare::WaitError;
-    ///
-    /// let _ = queue.add_after("lease-3", Duration::from_secs(3));
-    /// let mut fed = 0;
-    /// loop {
-    ///     match queue.get_timeout(Duration::from_secs(1)) {
-    ///         Ok(guard) => {
-    ///             guard.success();
-    ///             queue.shut_down();
-    ///         }
-    ///         Err(WaitError::TimedOut) => fed += 1,
-    ///         Err(_) => break,
-    ///     }
-    /// }
-    /// assert_eq!(fed, 2);
-    /// ```
-    pub fn get_timeout(
-        &self,
-        timeout: Duration,
-    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
-    where
-        K: Clone,
-    {
-        self.get_deadline(self.now() + timeout)
-    }
-
-    /// As [`get`](Self::get), but waits no longer than until `deadline` of the board's clock. A
-    /// ready key is returned even if the deadline has passed.
-    ///
-    /// # Errors
-    ///
-    /// As [`get_timeout`](Self::get_timeout).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let queue = requeue::bare::example();
-    /// use core::time::Duration;
-    ///
-    /// let _ = queue.add("node-7");
-    /// // One second for a whole round, however long each key takes.
-    /// let deadline = queue.now() + Duration::from_secs(1);
-    /// let mut seen = Vec::new();
-    /// while let Ok(guard) = queue.get_deadline(deadline) {
-    ///     seen.push(*guard);
-    ///     guard.success();
-    /// }
-    /// assert_eq!(seen, ["node-7"]);
-    /// assert_eq!(queue.now(), deadline);
-    /// ```
-    pub fn get_deadline(
-        &self,
-        deadline: Instant,
-    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
-    where
-        K: Clone,
-    {
-        self.get_until(Some(deadline))
-    }
-
-    /// Ends a run and returns the next key, sleeping while there is none that may run. The run ends
-    /// even if no key comes. The same as [`finish`](Guard::finish) and [`get`](Self::get).
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # let queue = requeue::bare::example();
-    /// use requeue::bare::{Action, WaitError};
-    ///
-    /// let _ = queue.add("node-7");
-    /// queue.shut_down();
-    /// let mut next = queue.get();
-    /// while let Ok(guard) = next {
-    ///     next = queue.next(guard, Action::Success);
-    /// }
-    /// assert_eq!(next.unwrap_err(), WaitError::Closed);
-    /// ```
-    pub fn next(
-        &self,
-        guard: Guard<'_, H, K, N, P, L, WAITERS, M, I>,
-        action: Action,
-    ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>
-    where
-        K: Clone,
-    {
-        match self.try_next(guard, action) {
-            Some(next) => Ok(next),
-            None => self.get(),
-        }
+    requeue_core::queue_face! {
+        taking_blocking: "requeue::bare", "# let queue = requeue::bare::example();", K,
+        wait_for_key, Guard<'_, H, K, N, P, L, WAITERS, M, I>
     }
 
     /// Runs `reconcile` for the keys of the queue, one at a time, sleeping while there is none that
@@ -342,7 +209,7 @@ methods! {
         })
     }
 
-    fn get_until(
+    fn wait_for_key(
         &self,
         deadline: Option<Instant>,
     ) -> Result<Guard<'_, H, K, N, P, L, WAITERS, M, I>, WaitError>

@@ -10,9 +10,7 @@ use requeue_core::binding::{AsShared, ClientGo, Reporter, Runtime, Wait};
 use requeue_core::limiter::{DefaultController, DefaultItemBased, RateLimiter, default_item_based};
 use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::{Growable, Storage};
-use requeue_core::{
-    Action, AddOptions, Added, Builder, Instant, Queue, Rejected, Scheduled, WaitError,
-};
+use requeue_core::{AddOptions, Added, Builder, Instant, Queue, Rejected, Scheduled, WaitError};
 
 use crate::clock::{ManualClock, QueueClock};
 use crate::sync::Mutex;
@@ -339,100 +337,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
 /// Taking keys, and waiting for them.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Returns the first ready key. Waits for one if there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`Closed`](WaitError::Closed) once the queue is shut down and no key is ready.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue::std::WorkQueue;
-    ///
-    /// let queue = WorkQueue::new();
-    /// let _ = queue.add("node-7");
-    /// let guard = queue.get().unwrap();
-    /// assert_eq!((*guard, guard.attempt()), ("node-7", 1));
-    /// guard.success();
-    ///
-    /// queue.shut_down();
-    /// assert!(queue.get().is_err());
-    /// ```
-    #[doc(alias = "Get")]
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn get(&self) -> Result<Guard<'_, K, P, L, S>, WaitError>
-    where
-        K: Clone,
-    {
-        let found = self.shared.with(|session| session.try_get());
-        self.found_or_wait(found, None)
-    }
-
-    /// As [`get`](Self::get), but waits no longer than `timeout`. [`Duration::MAX`] waits as
-    /// [`get`](Self::get) does.
-    ///
-    /// # Errors
-    ///
-    /// [`WaitError`]: no key was ready in time, or the queue is shut down.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue::std::{WaitError, WorkQueue};
-    ///
-    /// let queue = WorkQueue::new();
-    /// let _ = queue.add("node-7");
-    /// match queue.get_timeout(Duration::from_secs(1)) {
-    ///     Ok(guard) => {
-    ///         guard.success();
-    ///     }
-    ///     Err(WaitError::TimedOut) => println!("nothing to do: time for something else"),
-    ///     Err(error) => println!("stopping: {error}"),
-    /// }
-    /// assert!(!queue.contains(&"node-7"));
-    /// ```
-    pub fn get_timeout(&self, timeout: Duration) -> Result<Guard<'_, K, P, L, S>, WaitError>
-    where
-        K: Clone,
-    {
-        self.get_deadline(self.now() + timeout)
-    }
-
-    /// As [`get`](Self::get), but waits no longer than until `deadline` of the queue's clock. A key
-    /// that is ready is returned even if the deadline has passed.
-    ///
-    /// # Errors
-    ///
-    /// As [`get_timeout`](Self::get_timeout).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use requeue::std::{ManualClock, WorkQueue};
-    ///
-    /// let clock = ManualClock::new();
-    /// let queue = WorkQueue::builder().clock(clock.clone()).build();
-    /// let _ = queue.add_many(["node-7", "node-8"]);
-    ///
-    /// // One second for a whole round, however long each key takes.
-    /// let deadline = queue.now() + Duration::from_secs(1);
-    /// let mut seen = Vec::new();
-    /// while let Ok(guard) = queue.get_deadline(deadline) {
-    ///     seen.push(*guard);
-    ///     guard.success();
-    ///     clock.advance(Duration::from_millis(500));
-    /// }
-    /// assert_eq!(seen, ["node-7", "node-8"]);
-    /// ```
-    pub fn get_deadline(&self, deadline: Instant) -> Result<Guard<'_, K, P, L, S>, WaitError>
-    where
-        K: Clone,
-    {
-        let found = self.shared.with(|session| session.try_get());
-        self.found_or_wait(found, Some(deadline))
+    requeue_core::queue_face! {
+        taking_blocking: "requeue::std", "# let queue = requeue::std::example();", K, get_until,
+        Guard<'_, K, P, L, S>
     }
 
     /// Returns up to `max` ready keys, at least one. Waits for the first if there is none. O(1) per
@@ -475,53 +382,18 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
         Ok(batch)
     }
 
-    /// Ends a run and returns the next key, under one lock: one round of a worker's loop. Waits as
-    /// [`get`](Self::get).
-    ///
-    /// A guard of another queue ends its run in that queue. Finish the guard yourself to learn what
-    /// became of the key.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use requeue::std::{Action, WorkQueue};
-    ///
-    /// let queue = WorkQueue::new();
-    /// let _ = queue.add_many(["a", "b"]);
-    /// queue.shut_down();
-    ///
-    /// let mut seen = Vec::new();
-    /// let mut next = queue.get();
-    /// while let Ok(guard) = next {
-    ///     seen.push(*guard);
-    ///     next = queue.next(guard, Action::Success);
-    /// }
-    /// assert_eq!(seen, ["a", "b"]);
-    /// ```
-    #[must_use = "a guard that is dropped unreported counts as failed, and its key is retried"]
-    pub fn next(
-        &self,
-        guard: Guard<'_, K, P, L, S>,
-        action: Action,
-    ) -> Result<Guard<'_, K, P, L, S>, WaitError>
-    where
-        K: Clone,
-    {
-        let found = self.shared.finish_and_take(guard, action);
-        self.found_or_wait(found, None)
-    }
-
     requeue_core::queue_face! {
-        taking: "requeue::std", "# let queue = requeue::std::example();", K, Self::handle,
+        taking: "requeue::std", "# let queue = requeue::std::example();", K, Self::as_shared,
         Guard<'_, K, P, L, S>
     }
 
-    fn handle(&self) -> &Shared<K, P, L, S> {
-        &self.shared
+    #[inline]
+    fn get_until(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, P, L, S>, WaitError>
+    where
+        K: Clone,
+    {
+        let found = self.shared.with(|session| session.try_get());
+        self.found_or_wait(found, deadline)
     }
 }
 

@@ -7,9 +7,7 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 use std::time::Duration;
 
-use requeue_core::binding::{
-    Access, Adding, AsShared, Getter, Host, Look, Next, Shared, Wait, Work,
-};
+use requeue_core::binding::{Access, Adding, AsShared, Getter, Host, Look, Next, Shared, Wait};
 use requeue_core::limiter::RateLimiter;
 use requeue_core::priority::Priorities;
 use requeue_core::storage::{Growable, Storage};
@@ -329,24 +327,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L,
 
 // The loop of each call that waits.
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage> WorkQueue<K, P, L, S> {
-    /// Most calls find a key, and need not be ones that can wait.
-    #[inline]
-    pub(crate) fn found_or_wait(
+    #[cold]
+    pub(crate) fn wait_for_key(
         &self,
-        found: Option<Work<K>>,
         deadline: Option<Instant>,
     ) -> Result<Guard<'_, K, P, L, S>, WaitError>
-    where
-        K: Clone,
-    {
-        match found {
-            Some(work) => Ok(Guard::new(work, &*self.shared)),
-            None => self.wait_for_key(deadline),
-        }
-    }
-
-    #[cold]
-    fn wait_for_key(&self, deadline: Option<Instant>) -> Result<Guard<'_, K, P, L, S>, WaitError>
     where
         K: Clone,
     {
