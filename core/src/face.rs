@@ -1760,9 +1760,9 @@ macro_rules! queue_face {
         /// # Errors
         ///
         /// [`Rejected::Closed`](requeue_core::Rejected::Closed) returns the key once the queue is
-        /// shut down. [`Rejected::Full`](requeue_core::Rejected::Full) returns it if there is
-        /// neither room nor a place to wait for it: a queue for boards has a fixed number of
-        /// places.
+        /// shut down. [`Rejected::TooManyWaiters`](requeue_core::Rejected::TooManyWaiters) returns
+        /// it if there is neither room nor a place to wait for it: a queue for boards has a fixed
+        /// number of places.
         ///
         /// # Cancel safety
         ///
