@@ -75,7 +75,7 @@ where
 {
     clock: R::Clock,
     limiter: L,
-    figures: M,
+    metrics: M,
     named: PhantomData<fn() -> (K, P)>,
     policy: Policy,
     room: Room,
@@ -243,7 +243,7 @@ impl<K, R: Runtime<M>, M: Metrics> Builder<K, Plain, ClientGo, R, M> {
         Self {
             clock: R::Clock::default(),
             limiter: ClientGo(default_controller()),
-            figures: metrics,
+            metrics,
             named: PhantomData,
             policy: Policy::new(),
             room: Room::UNLIMITED,
@@ -308,7 +308,7 @@ impl<K, P: Priorities, L: Chosen, R: Runtime<M>, M: Metrics> Builder<K, P, L, R,
         Builder {
             clock: self.clock,
             limiter: limiter(self.limiter),
-            figures: self.figures,
+            metrics: self.metrics,
             named: PhantomData,
             policy: self.policy,
             room: self.room,
@@ -505,7 +505,7 @@ impl<K, P, L> Builder<K, P, L> {
         Builder {
             clock: self.clock,
             limiter: self.limiter,
-            figures: metrics,
+            metrics,
             named: PhantomData,
             policy: self.policy,
             room: self.room,
@@ -568,7 +568,7 @@ impl<K, P, L, R: Runtime> Builder<K, P, L, R, Reporter> {
     /// # assert!(queue.needs_time());
     /// ```
     pub fn report_to(mut self, metrics: impl Metrics<Timestamps = Times> + Send + 'static) -> Self {
-        self.figures = Reporter::new(metrics);
+        self.metrics = Reporter::new(metrics);
         self
     }
 
@@ -623,7 +623,7 @@ where
         P: Priorities<Naming<K> = ()>,
     {
         let (limiter, hasher) = (self.limiter.limiter(), RandomState::default());
-        let queue = Queue::from_parts(limiter, self.figures, hasher, self.room.capacity);
+        let queue = Queue::from_parts(limiter, self.metrics, hasher, self.room.capacity);
         R::assemble(complete(queue, self.room, self.policy), self.clock)
     }
 
@@ -649,7 +649,7 @@ where
         group_of: fn(&K) -> G,
     ) -> R::WorkQueue<K, Groups<G, P>, L::Limiter, Growable> {
         let (limiter, hasher) = (self.limiter.limiter(), RandomState::default());
-        let (metrics, room) = (self.figures, self.room);
+        let (metrics, room) = (self.metrics, self.room);
         let queue = Queue::growable_with_groups(limiter, metrics, hasher, room.capacity, group_of);
         R::assemble(complete(queue, room, self.policy), self.clock)
     }
