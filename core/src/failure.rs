@@ -9,6 +9,8 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
+use crate::action::Action;
+
 /// Why a run failed.
 ///
 /// # Examples
@@ -44,6 +46,16 @@ pub enum Failure<E> {
 }
 
 impl<E> Failure<E> {
+    /// The failure that a reconciler reports by an action, if it does. For runtimes.
+    #[doc(hidden)]
+    pub fn of(action: Action) -> Option<Self> {
+        match action.into_parts().0 {
+            Action::Retry => Some(Self::Retry),
+            Action::GiveUp => Some(Self::GiveUp),
+            _ => None,
+        }
+    }
+
     /// Writes why the run failed, with the error as `show` writes it.
     pub(crate) fn show(
         &self,

@@ -162,35 +162,28 @@ where
             let run = reconcile(&guard, context);
             let bounded = limits.timeout.bound(self.clock(), context.deadline, run);
             // An error is retried at the priority of its run.
-            let mut retry = Action::Retry;
-            let result = match bounded.await.map(A::into_action) {
-                Some(Ok(action)) => match action.into_parts().0 {
-                    Action::Retry => {
-                        retry = action;
-                        Err(Failure::Retry)
-                    }
-                    Action::GiveUp => Err(Failure::GiveUp),
-                    _ => Ok(action),
-                },
-                Some(Err(error)) => Err(Failure::Error(error)),
-                None => Err(Failure::TimedOut(
-                    limits.timeout.limit().unwrap_or_default(),
-                )),
+            let (mut action, failure) = match bounded.await.map(A::into_action) {
+                Some(Ok(action)) => (action, Failure::of(action)),
+                Some(Err(error)) => (Action::Retry, Some(Failure::Error(error))),
+                None => {
+                    let limit = limits.timeout.limit().unwrap_or_default();
+                    (Action::Retry, Some(Failure::TimedOut(limit)))
+                }
             };
-            let action = result.unwrap_or_else(|failure| {
+            if let Some(failure) = failure {
                 let attempt = guard.attempt();
                 on_error(&guard, &failure, attempt);
                 let is_allowed = limits.allow(guard.failures());
                 if is_allowed && !matches!(failure, Failure::GiveUp) {
                     #[cfg(feature = "log")]
                     log::debug!(target: "requeue", "attempt {attempt} failed");
-                    return retry;
+                } else {
+                    #[cfg(feature = "log")]
+                    log::warn!(target: "requeue", "attempt {attempt} failed: the key is given up");
+                    on_give_up(&guard, failure);
+                    action = Action::GiveUp;
                 }
-                #[cfg(feature = "log")]
-                log::warn!(target: "requeue", "attempt {attempt} failed: the key is given up");
-                on_give_up(&guard, failure);
-                Action::GiveUp
-            });
+            }
             // The run is over from here on, even if the next is never asked for.
             let turn = self.next(guard, action);
             // Otherwise keys that run again at once would keep a task busy for ever if its

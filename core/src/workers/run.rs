@@ -215,18 +215,14 @@ impl<K, E> Workers<'_, K, E> {
         }
         // An error is retried at the priority of its run.
         let asked = *result.as_ref().unwrap_or(&Action::Retry);
-        let failure = match result.map(|action| action.into_parts().0) {
-            Err(failure) => failure,
-            Ok(Action::Retry) => Failure::Retry,
-            Ok(Action::GiveUp) => Failure::GiveUp,
-            Ok(action) => {
-                if action.forgets() {
-                    self.forget_age(key, queue);
-                }
-                run.span.end(Outcome::of(action));
-                self.observe(key, &RunEvent::Finished { action, took });
-                return asked;
+        let Some(failure) = result.map_or_else(Some, Failure::of) else {
+            let (action, _) = asked.into_parts();
+            if action.forgets() {
+                self.forget_age(key, queue);
             }
+            run.span.end(Outcome::of(action));
+            self.observe(key, &RunEvent::Finished { action, took });
+            return asked;
         };
         let is_given_up = self.gives_up(key, &failure, attempt, queue);
         if self.fail.is_none() {
