@@ -36,8 +36,6 @@ pub use crate::sleepers::Getter;
 pub use crate::store::growable::RandomState;
 pub use crate::time::Clock;
 pub use crate::timer::{Timer, sleep_until, timeout_at};
-#[doc(hidden)]
-pub use crate::wait::waited;
 pub use crate::wait::{Look, Wait, try_in_turn};
 #[cfg(feature = "alloc")]
 pub use crate::wait_list::GrowableWaitList;

@@ -1858,9 +1858,9 @@ macro_rules! queue_face {
         /// assert!(queue.is_idle());
         #[doc = $end]
         /// ```
-        pub async fn wait_idle(&self) -> $crate::waited!($waited, ()) {
+        pub async fn wait_idle(&self) -> $crate::waited!($waited: ()) {
             let idle = self.as_shared().watch(|session| session.poll_idle());
-            $crate::binding::waited(self.as_shared(), idle.await, ())
+            $crate::waited!($waited, idle.await, ())
         }
 
         /// Waits until no key is ready, active, delayed or suspended, so that no key runs again
@@ -1887,9 +1887,9 @@ macro_rules! queue_face {
         /// assert!(queue.is_settled());
         #[doc = $end]
         /// ```
-        pub async fn wait_settled(&self) -> $crate::waited!($waited, ()) {
+        pub async fn wait_settled(&self) -> $crate::waited!($waited: ()) {
             let settled = self.as_shared().watch(|session| session.poll_settled());
-            $crate::binding::waited(self.as_shared(), settled.await, ())
+            $crate::waited!($waited, settled.await, ())
         }
 
         /// Waits for the runs of a key that are certain at the first poll: its present run, and one
@@ -1919,7 +1919,7 @@ macro_rules! queue_face {
         /// assert!(queue.contains("node-8"), "it does not wait for the others");
         #[doc = $end]
         /// ```
-        pub async fn flush<B>(&self, key: &B) -> $crate::waited!($waited, ())
+        pub async fn flush<B>(&self, key: &B) -> $crate::waited!($waited: ())
         where
             $K: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
@@ -1928,7 +1928,7 @@ macro_rules! queue_face {
             let done = self
                 .as_shared()
                 .watch(|session| session.poll_flush(key, &mut flush));
-            $crate::binding::waited(self.as_shared(), done.await, ())
+            $crate::waited!($waited, done.await, ())
         }
 
         /// [Cancels](Self::cancel) a key, and waits until its present run has ended. Returns what
@@ -1962,7 +1962,7 @@ macro_rules! queue_face {
         pub async fn cancel_and_wait<B>(
             &self,
             key: &B,
-        ) -> $crate::waited!($waited, Option<$crate::KeyState>)
+        ) -> $crate::waited!($waited: Option<$crate::KeyState>)
         where
             $K: ::core::borrow::Borrow<B>,
             B: Eq + ::core::hash::Hash + ?Sized,
@@ -1971,7 +1971,7 @@ macro_rules! queue_face {
             let (was, mut flush) =
                 shared.with(|session| (session.cancel(key), session.begin_flush(key)));
             let ended = shared.watch(|session| session.poll_flush(key, &mut flush));
-            $crate::binding::waited(shared, ended.await.map(|()| was), was)
+            $crate::waited!($waited, ended.await.map(|()| was), was)
         }
 
         /// Reports to the metrics how long the active keys have been running: immediately, and then
@@ -2052,12 +2052,12 @@ macro_rules! queue_face {
         /// let _ = join(queue.wait_drained(), shuts_down).await;
         #[doc = $end]
         /// ```
-        pub async fn wait_drained(&self) -> $crate::waited!($waited, ()) {
+        pub async fn wait_drained(&self) -> $crate::waited!($waited: ()) {
             let ended = self
                 .as_shared()
                 .watch(|session| session.poll_drain(None))
                 .await;
-            $crate::binding::waited(self.as_shared(), ended.map(drop), ())
+            $crate::waited!($waited, ended.map(drop), ())
         }
     };
     (growing: $krate:literal, $example:expr) => {
@@ -2109,12 +2109,13 @@ macro_rules! waited_errors {
     };
 }
 
-/// What a call returns that waits for a state of the queue: a value, or a `Result` where there may
-/// be no place to wait.
+/// What a call returns that waits for a state of the queue, its type and its value: a `Result`, or
+/// where there is always a place to wait, what it contains.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! waited {
-    (plain, $T:ty) => { $T };
-    (checked, $T:ty) => { Result<$T, $crate::WaitError> };
-    (of_host, $T:ty) => { <H::Waiters as $crate::binding::WaitList>::Waited<$T> };
+    (plain: $T:ty) => { $T };
+    (checked: $T:ty) => { Result<$T, $crate::WaitError> };
+    (plain, $found:expr, $otherwise:expr) => { $found.unwrap_or($otherwise) };
+    (checked, $found:expr, $otherwise:expr) => { $found };
 }

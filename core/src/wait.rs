@@ -318,21 +318,6 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     pub fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
-        alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
-        deadline: Option<Instant>,
-        look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
-    ) -> Poll<Result<T, WaitError>>
-    where
-        H::Clock: Timer,
-    {
-        H::Clock::in_turn(context, |context| {
-            self.poll_in_turn(context, alarm, deadline, look)
-        })
-    }
-
-    fn poll_in_turn<T>(
-        &mut self,
-        context: &mut Context<'_>,
         mut alarm: Pin<&mut Option<<H::Clock as Timer>::Alarm>>,
         deadline: Option<Instant>,
         mut look: impl FnMut(&mut Access<'_, H>, &mut Getter) -> Next<T>,
@@ -340,26 +325,28 @@ impl<H: Host, R: Deref<Target = Shared<H>>> Wait<H, R> {
     where
         H::Clock: Timer,
     {
-        // Polled for another reason, without a change in the queue.
-        if self.renew(context.waker()) && fire(alarm.as_mut(), context).is_pending() {
-            return Poll::Pending;
-        }
-        loop {
-            let until = match self.look(context.waker(), deadline, &mut look) {
-                Look::Sleep { until } => until,
-                Look::Done(result) => {
-                    alarm.set(None);
-                    return Poll::Ready(result);
-                }
-            };
-            // Only the clock decides whether a deadline has passed, because the alarm may fire
-            // early.
-            let until = until.filter(|due| !due.is_never());
-            self.queue.clock().set_alarm(alarm.as_mut(), until);
-            if fire(alarm.as_mut(), context).is_pending() {
+        H::Clock::in_turn(context, |context| {
+            // Polled for another reason, without a change in the queue.
+            if self.renew(context.waker()) && fire(alarm.as_mut(), context).is_pending() {
                 return Poll::Pending;
             }
-        }
+            loop {
+                let until = match self.look(context.waker(), deadline, &mut look) {
+                    Look::Sleep { until } => until,
+                    Look::Done(result) => {
+                        alarm.set(None);
+                        return Poll::Ready(result);
+                    }
+                };
+                // Only the clock decides whether a deadline has passed, because the alarm may fire
+                // early.
+                let until = until.filter(|due| !due.is_never());
+                self.queue.clock().set_alarm(alarm.as_mut(), until);
+                if fire(alarm.as_mut(), context).is_pending() {
+                    return Poll::Pending;
+                }
+            }
+        })
     }
 
     /// Waits for the result: [`poll`](Self::poll) as a future.
@@ -534,16 +521,6 @@ impl<H: Host<Clock: Timer>> Shared<H> {
     }
 }
 
-/// What a call returns that has waited for a state of a queue: see [`WaitList::Waited`].
-#[doc(hidden)]
-pub fn waited<H: Host, T>(
-    _: &Shared<H>,
-    found: Result<T, WaitError>,
-    otherwise: T,
-) -> <H::Waiters as WaitList>::Waited<T> {
-    H::Waiters::waited(found, otherwise)
-}
-
 /// Writes a part of the methods that wait.
 macro_rules! face {
     ($part:ident, $($rest:tt)+) => {
@@ -566,8 +543,8 @@ impl<H: Host<Clock: Timer>> Shared<H> {
 /// Waiting for room and for states.
 impl<H: Host<Clock: Timer>> Shared<H> {
     face! { adding_async, H::Key }
-    face! { looking_async, H::Key, of_host }
-    face! { closing_async, of_host }
+    face! { looking_async, H::Key, checked }
+    face! { closing_async, checked }
 }
 
 impl<H: Host, R: Deref<Target = Shared<H>>> Drop for Wait<H, R> {

@@ -7,7 +7,7 @@ use core::task::Waker;
 
 use heapless::Vec;
 
-use crate::outcome::{WaitError, Wake};
+use crate::outcome::Wake;
 use crate::sealed::Sealed;
 
 #[cfg(feature = "alloc")]
@@ -45,13 +45,6 @@ pub trait WaitList: Sealed {
     /// Wakers that were taken out of the list.
     #[doc(hidden)]
     type Taken: IntoIterator<Item = Waker>;
-    /// The result of a call that waits for a state of the queue: `Result<T, WaitError>` with a
-    /// fixed number of places, `T` if the list grows.
-    type Waited<T>;
-
-    /// Converts the result of a call. Returns `otherwise` for an error that is impossible here.
-    #[doc(hidden)]
-    fn waited<T>(found: Result<T, WaitError>, otherwise: T) -> Self::Waited<T>;
 
     /// Registers a call at the end, or at its present place. Returns its previous waker. O(places)
     /// in a fixed list, O(log n) in a growable one, like every method except the last.
@@ -161,11 +154,6 @@ impl<const N: usize> WaitList for FixedWaitList<N> {
     const PLACES: usize = N;
     type Id = Option<u16>;
     type Taken = Vec<Waker, N>;
-    type Waited<T> = Result<T, WaitError>;
-
-    fn waited<T>(found: Result<T, WaitError>, _: T) -> Result<T, WaitError> {
-        found
-    }
 
     fn register(
         &mut self,

@@ -144,7 +144,9 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
                 Call::WaitIdle => done(queue.wait_idle()).await,
                 Call::WaitSettled => done(queue.wait_settled()).await,
                 Call::Flush(key) => done(queue.flush(&key)).await,
-                Call::CancelAndWait(key) => Returned::from(queue.cancel_and_wait(&key).await),
+                Call::CancelAndWait(key) => {
+                    Returned::from(queue.cancel_and_wait(&key).await.unwrap_or_default())
+                }
                 Call::AddWait(key) => Returned::Added(queue.add_wait(key).await),
                 // A kind of call that is newer than this binding.
                 _ => std::future::pending().await,
@@ -161,8 +163,9 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
     }
 }
 
-async fn done(wait: impl Future<Output = ()>) -> Returned {
-    wait.await;
+/// The list of waiting calls grows, so every call finds a place.
+async fn done(wait: impl Future<Output = Result<(), WaitError>>) -> Returned {
+    let _ = wait.await;
     Returned::Done
 }
 
@@ -188,7 +191,7 @@ fn main() {
     let _ = queue.add_after("lease-3", Duration::from_millis(5));
     let _ = queue.add("node-7");
     let runs: u32 = smol::block_on(async {
-        queue.wait_settled().await;
+        let _ = queue.wait_settled().await;
         let mut runs = 0;
         queue.shut_down();
         for worker in workers {

@@ -9,7 +9,7 @@ use core::mem;
 use core::task::Waker;
 
 use super::{WaitList, WaitsFor};
-use crate::outcome::{WaitError, Wake};
+use crate::outcome::Wake;
 use crate::sealed::Sealed;
 
 /// A [`WaitList`] with as many places as are needed. Every operation is O(log n) in the calls that
@@ -39,11 +39,6 @@ impl Sealed for GrowableWaitList {}
 impl WaitList for GrowableWaitList {
     type Id = Option<Place>;
     type Taken = Chain<Flatten<array::IntoIter<Option<Waker>, 2>>, IntoValues<Place, Waker>>;
-    type Waited<T> = T;
-
-    fn waited<T>(found: Result<T, WaitError>, otherwise: T) -> T {
-        found.unwrap_or(otherwise)
-    }
 
     fn register(
         &mut self,
