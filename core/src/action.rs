@@ -255,18 +255,16 @@ impl Action {
     }
 
     /// Lets the next run that this action asks for begin a little later, up to so many percent of
-    /// its delay, so that one wake serves several keys: the deadline becomes the
-    /// [roundest](Instant::within) of those that are allowed.
+    /// its delay, so that one wake serves several keys.
     ///
-    /// A sensor that is read about once a minute does not need its own wake. Of the wakes of twenty
-    /// sensors with delays from 0.1 s to a minute, a slack of 10 % leaves 43 %
-    /// (`cargo run --example slack`).
+    /// A sensor that is read about once a minute does not need its own wake: it can be read when
+    /// something else wakes the processor while its slack lasts.
+    /// [`add_within`](crate::Session::add_within) says when that is. The end of the slack is the
+    /// key's deadline. [`Finished`](crate::Finished) has the delay without the slack.
     ///
     /// Slack is a permission, and a queue need not use it: a [`Fixed`](crate::storage::Fixed) queue
-    /// uses it if its type has [`WithPolicy`](crate::priority::WithPolicy) or
-    /// [`WithSuspension`](crate::priority::WithSuspension). In any other fixed queue it costs
-    /// nothing, and the delay is exact. [`add_within`](crate::Session::add_within) has no such
-    /// condition.
+    /// uses it if its type has [`WithSlack`](crate::priority::WithSlack). In any other fixed queue
+    /// it costs nothing, and the delay is exact. After shutdown no queue uses it.
     ///
     /// The percentage is of the delay of this time: that of a retry is what the limiter says, that
     /// of a poll the present pause, that of `Suspend` its timeout. `Success`, `GiveUp` and
@@ -277,25 +275,23 @@ impl Action {
     /// ```
     /// use core::time::Duration;
     /// use requeue::limiter::NoLimit;
-    /// use requeue::priority::WithPolicy;
+    /// use requeue::priority::WithSlack;
     /// use requeue::storage::Fixed;
     /// use requeue::{Action, Finished, Instant, Queue};
     ///
-    /// let mut queue: Queue<&str, WithPolicy, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let mut queue: Queue<&str, WithSlack, NoLimit, Fixed<4>> = Queue::new(NoLimit);
+    /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
     /// let minute = Duration::from_secs(60);
     /// let again = Action::RequeueAfter(minute).with_slack(20);
     /// for (sensor, second) in [("door", 7), ("light", 8)] {
-    ///     let now = Instant::EPOCH + Duration::from_secs(second);
-    ///     let _ = queue.at(now).add(sensor);
-    ///     let work = queue.at(now).try_get().unwrap();
-    ///     let Finished::Delayed(delay) = queue.at(now).finish(work.ticket, again) else {
-    ///         panic!("it runs again");
-    ///     };
-    ///     assert!(delay >= minute && delay <= minute * 6 / 5);
+    ///     let _ = queue.at(at(second)).add(sensor);
+    ///     let work = queue.at(at(second)).try_get().unwrap();
+    ///     let finished = queue.at(at(second)).finish(work.ticket, again);
+    ///     assert_eq!(finished, Finished::Delayed(minute));
     /// }
-    /// // One wake for both.
-    /// let mut due = |sensor| queue.at(Instant::EPOCH).state(sensor).unwrap().due;
-    /// assert_eq!(due("door"), due("light"));
+    /// // The door can wait for 12 s more. Then one wake serves both.
+    /// assert_eq!(queue.next_deadline(), Some(at(7 + 60 + 12)));
+    /// assert_eq!(queue.at(at(79)).len(), 2);
     /// ```
     #[must_use]
     #[doc(alias("hrtimer", "timer_slack"))]

@@ -20,6 +20,8 @@ pub use crate::backoff::until::backoff_until;
 pub use crate::batch::Batch;
 #[cfg(feature = "alloc")]
 pub use crate::builder::{Bare, ClientGo, Runtime};
+#[doc(hidden)]
+pub use crate::delay::Nodes;
 pub use crate::guard::Guard;
 pub use crate::id::Index;
 pub use crate::levels::Ages;
@@ -29,7 +31,7 @@ pub use crate::metrics::times::Timestamps;
 pub use crate::outcome::{Drain, Drained, Next, Wake};
 #[doc(hidden)]
 pub use crate::policy::KeepSuspensions;
-pub use crate::queue::{Adding, Flush, Governs, Queue, Session, Suspends, Sweep};
+pub use crate::queue::{Adding, Flush, Governs, Queue, Session, Slackens, Suspends, Sweep};
 pub use crate::shared::{Access, AsShared, Host, Lock, Machine, Shared, State};
 pub use crate::sleepers::Getter;
 #[cfg(feature = "alloc")]

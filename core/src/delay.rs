@@ -6,6 +6,8 @@
 //! performance of heaps", 1996). The heap is indexed: each slot knows its node, so an earlier
 //! deadline needs a sift, but no search. Lazy deletion was measured and is slower.
 
+use core::fmt::Debug;
+
 use crate::Instant;
 use crate::id::SlotId;
 
@@ -23,6 +25,7 @@ const BACKOFF: u32 = 1;
 /// **H1** No node is less than its parent.
 /// **H2** A slot's position names its node. A slot that does not wait has no position.
 /// **H3** No two nodes have the same sequence number.
+/// **H4** No slack is longer than its deadline, and a deadline that never comes has none.
 #[derive(Debug)]
 pub(crate) struct Delays<N> {
     nodes: N,
@@ -43,6 +46,111 @@ pub(crate) enum DelayChange {
     Sooner,
     /// The slot already waits for that time or an earlier one.
     Kept,
+}
+
+/// How much earlier than its deadline a key may run, in nanoseconds: `()` in a queue without slack.
+#[doc(hidden)]
+pub trait Slack: Copy + Debug {
+    const EXISTS: bool = false;
+    const NONE: Self;
+
+    fn from_nanos(nanos: u64) -> Self;
+
+    #[inline]
+    fn nanos(self) -> u64 {
+        0
+    }
+}
+
+impl Slack for () {
+    const NONE: Self = ();
+
+    #[inline]
+    fn from_nanos(_: u64) {}
+}
+
+/// The slack of a queue that uses it.
+#[doc(hidden)]
+pub trait HasSlack: Slack {}
+
+#[diagnostic::do_not_recommend]
+impl HasSlack for u64 {}
+
+impl Slack for u64 {
+    const EXISTS: bool = true;
+    const NONE: Self = 0;
+
+    #[inline]
+    fn from_nanos(nanos: u64) -> Self {
+        nanos
+    }
+
+    #[inline]
+    fn nanos(self) -> u64 {
+        self
+    }
+}
+
+/// A deadline, and how much earlier it may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window<Z> {
+    pub(crate) due: Instant,
+    pub(crate) slack: Z,
+}
+
+impl<Z: Slack> Window<Z> {
+    #[inline]
+    pub(crate) const fn exact(due: Instant) -> Self {
+        let slack = Z::NONE;
+        Self { due, slack }
+    }
+
+    /// The window that opens at an instant and ends `slack` nanoseconds later, but before
+    /// [`Instant::NEVER`].
+    #[inline]
+    pub(crate) fn from(opens: Instant, slack: u64) -> Self {
+        if !Z::EXISTS || opens.is_never() {
+            return Self::exact(opens);
+        }
+        let last = opens.as_nanos().saturating_add(slack).min(u64::MAX - 1);
+        Self::between(opens, Instant::from_nanos(last))
+    }
+
+    #[inline]
+    fn between(opens: Instant, due: Instant) -> Self {
+        if !Z::EXISTS || due.is_never() {
+            return Self::exact(due);
+        }
+        let slack = due.as_nanos().saturating_sub(opens.as_nanos());
+        let slack = Z::from_nanos(slack);
+        Self { due, slack }
+    }
+
+    /// When the window opens.
+    #[inline]
+    pub(crate) fn opens(self) -> Instant {
+        Instant::from_nanos(self.due.as_nanos().saturating_sub(self.slack.nanos()))
+    }
+
+    /// The window without what is before an instant.
+    #[inline]
+    pub(crate) fn not_before(self, at: Instant) -> Self {
+        if self.slack.nanos() == 0 {
+            return Self::exact(self.due.max(at));
+        }
+        Self::between(self.opens().max(at), self.due.max(at))
+    }
+
+    /// From the earlier of two beginnings to the earlier of two ends.
+    #[inline]
+    fn earlier(self, other: Self) -> Self {
+        Self::between(self.opens().min(other.opens()), self.due.min(other.due))
+    }
+
+    /// From the later of two beginnings to the later of two ends.
+    pub(crate) fn later(self, other: Self) -> Self {
+        Self::between(self.opens().max(other.opens()), self.due.max(other.due))
+    }
 }
 
 /// The key by which nodes are ordered.
@@ -75,10 +183,16 @@ impl Node {
     }
 }
 
-/// The storage of a heap: nodes 0.. in heap order, and the position of each slot.
+/// The storage of a heap: nodes 0.. in heap order, and the position and the slack of each slot.
 #[doc(hidden)]
 pub trait Nodes {
+    type Slack: Slack;
+
     fn len(&self) -> usize;
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
     /// The node at an index below `len`.
     fn node(&self, index: usize) -> Option<Node>;
     /// The deadline of that node, without reading the rest of it.
@@ -96,6 +210,13 @@ pub trait Nodes {
     fn shrink(&mut self);
     fn position(&self, id: SlotId) -> Option<usize>;
     fn clear_position(&mut self, id: SlotId);
+    /// Whether any slot may have slack.
+    #[inline]
+    fn has_slack(&self) -> bool {
+        Self::Slack::EXISTS
+    }
+    fn slack(&self, id: SlotId) -> Self::Slack;
+    fn set_slack(&mut self, id: SlotId, slack: Self::Slack);
 }
 
 impl<N> Delays<N> {
@@ -109,8 +230,26 @@ impl<N> Delays<N> {
 }
 
 impl<N: Nodes> Delays<N> {
-    /// Lets a slot wait until `due`, or until its present deadline if that is earlier. O(log n).
-    pub(crate) fn schedule(&mut self, id: SlotId, due: Instant) -> DelayChange {
+    /// Lets a slot wait for a window. If it waits for another one, the earlier beginning and the
+    /// earlier end count. O(log n).
+    #[cfg_attr(feature = "alloc", inline(always))]
+    pub(crate) fn schedule(&mut self, id: SlotId, window: Window<N::Slack>) -> DelayChange {
+        if window.slack.nanos() > 0 || self.nodes.has_slack() {
+            return self.schedule_window(id, window);
+        }
+        self.schedule_at(id, window.due)
+    }
+
+    /// The same in a queue that uses slack.
+    #[inline(never)]
+    fn schedule_window(&mut self, id: SlotId, window: Window<N::Slack>) -> DelayChange {
+        let merged = self.window(id).map_or(window, |own| own.earlier(window));
+        self.nodes.set_slack(id, merged.slack);
+        self.schedule_at(id, window.due)
+    }
+
+    #[inline(always)]
+    fn schedule_at(&mut self, id: SlotId, due: Instant) -> DelayChange {
         let (index, scheduled) = match self.nodes.position(id) {
             Some(index) if self.due_at(index) <= due => return DelayChange::Kept,
             Some(index) => (index, DelayChange::Sooner),
@@ -125,9 +264,24 @@ impl<N: Nodes> Delays<N> {
         scheduled
     }
 
-    /// Lets a slot wait until `due`, even if that is later than its present deadline. Returns the
+    /// Changes the beginning of a slot's window, whose end stays. O(1).
+    pub(crate) fn open_at(&mut self, id: SlotId, opens: Instant) {
+        if let Some(due) = self.due(id) {
+            let window = Window::between(opens, due);
+            self.nodes.set_slack(id, window.slack);
+        }
+    }
+
+    /// Stores the slack of a suspension that is planned for the end of the slot's run. O(1).
+    pub(crate) fn set_slack(&mut self, id: SlotId, slack: N::Slack) {
+        self.nodes.set_slack(id, slack);
+    }
+
+    /// Lets a slot wait for a window, even if that is later than its present one. Returns the
     /// present deadline. O(log n).
-    pub(crate) fn move_to(&mut self, id: SlotId, due: Instant) -> Option<Instant> {
+    pub(crate) fn move_to(&mut self, id: SlotId, window: Window<N::Slack>) -> Option<Instant> {
+        let due = window.due;
+        self.nodes.set_slack(id, window.slack);
         let position = self.nodes.position(id);
         let before = position.map(|index| self.due_at(index));
         let index = position.unwrap_or_else(|| {
@@ -184,35 +338,69 @@ impl<N: Nodes> Delays<N> {
         self.end.due
     }
 
-    /// Whether a deadline has passed. O(1).
+    /// Whether any window of the queue may open before its end. O(1).
+    #[inline]
+    pub(crate) fn has_slack(&self) -> bool {
+        self.nodes.has_slack()
+    }
+
+    /// Whether the earliest deadline has passed, or its window is open. O(1).
     #[inline]
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.due_node(0, now).is_some()
+        self.is_due_at(0, now)
     }
 
-    /// Whether the deadline of a slot has passed. O(1).
+    /// Whether the deadline of a slot has passed, or its window is open. O(1).
+    #[inline]
     pub(crate) fn has_passed(&self, id: SlotId, now: Instant) -> bool {
         let index = self.nodes.position(id);
-        index.is_some_and(|index| self.due_node(index, now).is_some())
+        index.is_some_and(|index| self.is_due_at(index, now))
     }
 
-    /// Whether a deadline may have passed. One comparison, for the usual answer: no.
+    /// Whether the earliest deadline may have passed, or its window or that of `own` is open. One
+    /// comparison and one test, for the usual answer: no.
     #[inline]
-    pub(crate) fn may_be_due(&self, now: Instant) -> bool {
-        self.due_at(0) <= now
+    pub(crate) fn may_be_due(&self, own: SlotId, now: Instant) -> bool {
+        self.due_at(0) <= now || (self.nodes.has_slack() && self.is_open(own, now))
     }
 
-    /// Removes a slot whose deadline has passed: the preferred one, or else the one with the
-    /// earliest deadline. O(log n).
+    #[inline(never)]
+    fn is_open(&self, own: SlotId, now: Instant) -> bool {
+        self.is_due(now) || self.has_passed(own, now)
+    }
+
+    /// Removes a slot whose deadline has passed or whose window is open: the preferred one, or else
+    /// the one with the earliest deadline. Returns when it became due: at its deadline, or now if
+    /// that is earlier. O(log n).
     #[inline]
     pub(crate) fn take_due(
         &mut self,
         preferred: SlotId,
         now: Instant,
     ) -> Option<(SlotId, Instant)> {
+        if self.nodes.has_slack() {
+            return self.take_open(preferred, now);
+        }
+        self.take::<false>(preferred, now)
+    }
+
+    /// The same in a queue that uses slack.
+    // Out of line, so that a queue which could use slack, and does not, pays for one test.
+    #[inline(never)]
+    fn take_open(&mut self, preferred: SlotId, now: Instant) -> Option<(SlotId, Instant)> {
+        let (id, due) = self.take::<true>(preferred, now)?;
+        Some((id, due.min(now)))
+    }
+
+    #[inline(always)]
+    fn take<const SLACK: bool>(
+        &mut self,
+        preferred: SlotId,
+        now: Instant,
+    ) -> Option<(SlotId, Instant)> {
         let mut index = self.nodes.position(preferred).unwrap_or(0);
         loop {
-            if let Some(node) = self.due_node(index, now) {
+            if let Some(node) = self.due_node::<SLACK>(index, now) {
                 self.remove_at(index, node.id);
                 return Some((node.id, node.due));
             }
@@ -223,12 +411,25 @@ impl<N: Nodes> Delays<N> {
         }
     }
 
-    /// The node at an index, if its deadline has passed.
     #[inline]
-    fn due_node(&self, index: usize, now: Instant) -> Option<Node> {
+    fn is_due_at(&self, index: usize, now: Instant) -> bool {
+        if self.nodes.has_slack() {
+            return self.due_node::<true>(index, now).is_some();
+        }
+        self.due_node::<false>(index, now).is_some()
+    }
+
+    /// The node at an index, if its deadline has passed or, with `SLACK`, its window is open.
+    #[inline]
+    fn due_node<const SLACK: bool>(&self, index: usize, now: Instant) -> Option<Node> {
         let node = self.nodes.node(index).filter(|_| !self.is_empty())?;
+        let mut opens = node.due;
+        if SLACK {
+            let slack = self.nodes.slack(node.id);
+            opens = Window { due: opens, slack }.opens();
+        }
         let end = self.end;
-        let has_passed = node.due <= now
+        let has_passed = opens <= now
             && (node.due < end.due || (node.due == end.due && node.sequence < end.sequence));
         has_passed.then_some(node)
     }
@@ -260,6 +461,32 @@ impl<N: Nodes> Delays<N> {
         Some(self.due_at(index))
     }
 
+    /// The window of a slot. O(1).
+    pub(crate) fn window(&self, id: SlotId) -> Option<Window<N::Slack>> {
+        let (due, slack) = (self.due(id)?, self.nodes.slack(id));
+        Some(Window { due, slack })
+    }
+
+    /// When the window of a slot opens that waits until `due`. O(1).
+    #[inline]
+    pub(crate) fn opens(&self, id: SlotId, due: Instant) -> Instant {
+        if self.nodes.has_slack() {
+            return self.opens_early(id, due);
+        }
+        due
+    }
+
+    #[inline(never)]
+    fn opens_early(&self, id: SlotId, due: Instant) -> Instant {
+        let slack = self.nodes.slack(id);
+        Window { due, slack }.opens()
+    }
+
+    /// The slack of a slot that waits, or whose planned suspension has some. O(1).
+    pub(crate) fn slack(&self, id: SlotId) -> N::Slack {
+        self.nodes.slack(id)
+    }
+
     /// Whether a slot waits. O(1).
     #[inline]
     pub(crate) fn has(&self, id: SlotId) -> bool {
@@ -273,7 +500,7 @@ impl<N: Nodes> Delays<N> {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.nodes.is_empty()
     }
 
     #[inline]
@@ -343,7 +570,7 @@ impl<N: Nodes> Delays<N> {
         self.nodes.place(index, node);
     }
 
-    /// Checks H1 to H3, and that every waiting slot is live. O(n²), for tests.
+    /// Checks H1 to H4, and that every waiting slot is live. O(n²), for tests.
     pub(crate) fn assert_valid(&self, is_live: impl Fn(SlotId) -> bool, slots: usize) {
         for index in 0..self.len() {
             let node = self.nodes.node(index);
@@ -359,6 +586,13 @@ impl<N: Nodes> Delays<N> {
             let position = self.nodes.position(node.id);
             assert_eq!(position, Some(index), "H2: a slot knows its node");
             assert!(is_live(node.id), "H2: a slot that waits is live");
+            let slack = self.nodes.slack(node.id).nanos();
+            let most = if node.due.is_never() {
+                0
+            } else {
+                node.due.as_nanos()
+            };
+            assert!(slack <= most, "H4: a window opens before it ends");
             for other in (0..index).filter_map(|i| self.nodes.node(i)) {
                 assert_ne!(node.sequence, other.sequence, "H3: numbers differ");
             }
@@ -385,7 +619,7 @@ mod tests {
         let mut heap = Heap::new(FixedNodes::new());
         for (id, due) in dues.iter().enumerate() {
             assert_eq!(
-                heap.schedule(SlotId::from_index(id), at(*due)),
+                heap.schedule(SlotId::from_index(id), Window::exact(at(*due))),
                 DelayChange::New
             );
         }
@@ -408,9 +642,18 @@ mod tests {
     #[test]
     fn a_deadline_moves_forward_and_never_back() {
         let mut heap = heap(&[30, 20]);
-        assert_eq!(heap.schedule(SlotId(0), at(40)), DelayChange::Kept);
-        assert_eq!(heap.schedule(SlotId(0), at(30)), DelayChange::Kept);
-        assert_eq!(heap.schedule(SlotId(0), at(20)), DelayChange::Sooner);
+        assert_eq!(
+            heap.schedule(SlotId(0), Window::exact(at(40))),
+            DelayChange::Kept
+        );
+        assert_eq!(
+            heap.schedule(SlotId(0), Window::exact(at(30))),
+            DelayChange::Kept
+        );
+        assert_eq!(
+            heap.schedule(SlotId(0), Window::exact(at(20))),
+            DelayChange::Sooner
+        );
         assert_eq!(order(&mut heap), [1, 0], "it came after the other 20");
     }
 
@@ -452,7 +695,7 @@ mod tests {
     fn begins_again<N: Nodes>(mut heap: Delays<N>) {
         heap.sequence = u32::MAX - 7;
         for (id, due) in [7, 7, 3, 7, 3, 7, 7].into_iter().enumerate() {
-            let _ = heap.schedule(SlotId::from_index(id), at(due));
+            let _ = heap.schedule(SlotId::from_index(id), Window::exact(at(due)));
             heap.assert_valid(|_| true, 8);
         }
         assert_eq!(heap.sequence, 6);
@@ -470,7 +713,7 @@ mod tests {
             let due = |id: u64| id * step % 61 / 2;
             let mut heap = Delays::new(FixedNodes::<64, u8>::new());
             for id in 0..64 {
-                let _ = heap.schedule(SlotId::from_index(id as usize), at(due(id)));
+                let _ = heap.schedule(SlotId::from_index(id as usize), Window::exact(at(due(id))));
             }
             let id = SlotId::from_index(gone as usize);
             assert_eq!((heap.due(id), heap.has(id)), (Some(at(due(gone))), true));
@@ -497,15 +740,21 @@ mod tests {
         let id = |slot: u64| SlotId::from_index(slot as usize);
         let home = |slot: u64| at(slot * 37 % SLOTS * 10);
         for slot in 0..SLOTS {
-            assert_eq!(heap.move_to(id(slot), home(slot)), None);
+            assert_eq!(heap.move_to(id(slot), Window::exact(home(slot))), None);
             heap.assert_valid(|_| true, 64);
         }
         for (slot, place) in (0..SLOTS).flat_map(|slot| (0..SLOTS).map(move |to| (slot, to * 10))) {
-            assert_eq!(heap.move_to(id(slot), at(place + 5)), Some(home(slot)));
+            assert_eq!(
+                heap.move_to(id(slot), Window::exact(at(place + 5))),
+                Some(home(slot))
+            );
             heap.assert_valid(|_| true, 64);
             let first = (0..SLOTS).map(|id| if id == slot { at(place + 5) } else { home(id) });
             assert_eq!(heap.earliest(), first.min());
-            assert_eq!(heap.move_to(id(slot), home(slot)), Some(at(place + 5)));
+            assert_eq!(
+                heap.move_to(id(slot), Window::exact(home(slot))),
+                Some(at(place + 5))
+            );
         }
         heap.assert_valid(|_| true, 64);
         let in_order = std::iter::from_fn(|| heap.pop()).map(|(_, due)| due.as_nanos());
@@ -515,9 +764,9 @@ mod tests {
     #[test]
     fn a_deadline_that_moves_to_an_equal_one_leaves_after_it() {
         let mut heap = heap(&[10, 20, 30]);
-        assert_eq!(heap.move_to(SlotId(0), at(20)), Some(at(10)));
-        assert_eq!(heap.move_to(SlotId(2), at(20)), Some(at(30)));
-        assert_eq!(heap.move_to(SlotId(1), at(20)), Some(at(20)));
+        assert_eq!(heap.move_to(SlotId(0), Window::exact(at(20))), Some(at(10)));
+        assert_eq!(heap.move_to(SlotId(2), Window::exact(at(20))), Some(at(30)));
+        assert_eq!(heap.move_to(SlotId(1), Window::exact(at(20))), Some(at(20)));
         assert_eq!(order(&mut heap), [0, 2, 1]);
     }
 
@@ -525,7 +774,10 @@ mod tests {
     fn of_equal_deadlines_those_pass_that_were_set_before_the_time_stopped() {
         let mut heap = heap(&[7, 9]);
         heap.stop(at(7));
-        assert_eq!(heap.schedule(SlotId(2), at(7)), DelayChange::New);
+        assert_eq!(
+            heap.schedule(SlotId(2), Window::exact(at(7))),
+            DelayChange::New
+        );
         assert_eq!(heap.take_due(SlotId(2), at(9)), Some((SlotId(0), at(7))));
         assert_eq!(heap.take_due(SlotId(2), at(9)), None);
         assert_eq!(heap.stopped_at(), at(7));
@@ -539,15 +791,18 @@ mod tests {
         assert!(!heap.is_backoff(SlotId(1)), "that is not its deadline");
         heap.note_backoff(SlotId(1), at(7));
         heap.assert_valid(|_| true, 8);
-        assert_eq!(heap.schedule(SlotId(1), at(9)), DelayChange::Kept);
+        assert_eq!(
+            heap.schedule(SlotId(1), Window::exact(at(9))),
+            DelayChange::Kept
+        );
         let backoffs = [0, 1, 2].map(|slot| heap.is_backoff(SlotId(slot)));
         assert_eq!(backoffs, [false, true, false]);
         assert_eq!(order(&mut heap), [0, 1, 2]);
 
-        heap.schedule(SlotId(1), at(7));
+        heap.schedule(SlotId(1), Window::exact(at(7)));
         assert!(!heap.is_backoff(SlotId(1)));
         heap.note_backoff(SlotId(1), at(7));
-        assert_eq!(heap.move_to(SlotId(1), at(7)), Some(at(7)));
+        assert_eq!(heap.move_to(SlotId(1), Window::exact(at(7))), Some(at(7)));
         assert!(!heap.is_backoff(SlotId(1)));
     }
 

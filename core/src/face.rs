@@ -253,9 +253,10 @@ macro_rules! queue_face {
         /// As [`add_after`](Self::add_after), but the delay may be up to `slack` longer, so that one
         /// wake serves several keys. O(log n).
         ///
-        /// The deadline is set now, to the [roundest](requeue_core::Instant::within) instant of those
-        /// that are allowed: keys that are added at different times for about the same time become
-        /// ready together.
+        /// The key's deadline is the end of the slack, and workers set their timers for that. The
+        /// key may run earlier, but never before `delay`, if something else wakes a worker
+        /// meanwhile. [`Session::add_within`](requeue_core::Session::add_within) has the details, and says
+        /// which types of queues can do this.
         ///
         /// # Errors
         ///
@@ -270,9 +271,8 @@ macro_rules! queue_face {
         ///
         /// let (minute, slack) = (Duration::from_secs(60), Duration::from_secs(30));
         /// assert_eq!(queue.add_within("sensor-1", minute, slack), Ok(Added::Delayed));
-        /// assert_eq!(queue.add_within("sensor-2", minute, slack), Ok(Added::Delayed));
-        /// let due = |sensor| queue.state(sensor).unwrap().due;
-        /// assert_eq!(due("sensor-1"), due("sensor-2"), "one wake serves both");
+        /// assert_eq!(queue.add_after("sensor-1", minute * 2), Ok(Added::Coalesced));
+        /// assert_eq!(queue.add_within("sensor-1", minute, slack / 2), Ok(Added::Sooner));
         /// ```
         #[doc(alias("hrtimer_start_range_ns", "timer_slack"))]
         pub fn add_within(
@@ -280,7 +280,10 @@ macro_rules! queue_face {
             key: $K,
             delay: ::core::time::Duration,
             slack: ::core::time::Duration,
-        ) -> Result<$crate::Added, $crate::Rejected<$K>> {
+        ) -> Result<$crate::Added, $crate::Rejected<$K>>
+        where
+            $S: $crate::binding::Slackens<$P>,
+        {
             self.as_shared()
                 .timed(true, |session| session.add_within(key, delay, slack))
         }

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use crate::GroupLimits;
 use crate::array::ConstDefault;
 use crate::id::Index;
-use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy};
+use crate::levels::{Aging, Naming, Plain, Priorities, WithPolicy, WithSlack};
 use crate::lists::grouped::rates::{GroupRates, Rates};
 use crate::lists::grouped::{Backing, Group, GroupLink, GroupedLists};
 use crate::policy::InSlot;
@@ -158,6 +158,7 @@ where
     type KeyLevels = P::KeyLevels;
     type Age = P::Age;
     type FixedPolicy = P::FixedPolicy;
+    type FixedSlack = P::FixedSlack;
     type PerLevel<T: ConstDefault> = P::PerLevel<T>;
     type Naming<K> = GroupFn<K, G>;
     type FixedLists<const N: usize, I: Index> = GroupedLists<(Fixed<N, I>, Self)>;
@@ -187,6 +188,9 @@ impl<P: Grouped> Grouped for Aging<P> {}
 
 #[diagnostic::do_not_recommend]
 impl<P: Grouped, X: InSlot> Grouped for WithPolicy<P, X> {}
+
+#[diagnostic::do_not_recommend]
+impl<P: Grouped> Grouped for WithSlack<P> {}
 
 /// A function that computes the group of a key.
 #[doc(hidden)]

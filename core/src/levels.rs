@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use crate::Instant;
 use crate::array::{Array, ConstDefault};
+use crate::delay::Slack;
 use crate::id::Index;
 use crate::lists::fixed::FixedLists;
 use crate::lists::grouped::rates::GroupRates;
@@ -31,6 +32,7 @@ use crate::sealed::Sealed;
 /// | [`Groups<u32>`](crate::priority::Groups) | groups of keys, served in turn | `Groups<u32, Aging<Levels<2>>>` |
 /// | [`WithPolicy`] | holds and a rate of runs, in `Fixed` storage | `WithPolicy<Levels<2>>` |
 /// | [`WithSuspension`] | the same, and keys that wait for events | `WithSuspension<Levels<2>>` |
+/// | [`WithSlack`] | delays that may become longer, in `Fixed` storage | `WithSlack<WithPolicy>` |
 ///
 /// Functions that take any queue name what they need: [`Grouped`](crate::priority::Grouped) to call
 /// the methods for groups, [`Ages`](crate::binding::Ages) to call `age_after`, and otherwise this
@@ -65,6 +67,9 @@ pub trait Priorities: Sealed {
     /// Where a queue of a fixed size keeps its policy. A growable queue can always have a policy.
     #[doc(hidden)]
     type FixedPolicy: KeepPolicy;
+    /// What a queue of a fixed size keeps of a key's slack. A growable queue can always use slack.
+    #[doc(hidden)]
+    type FixedSlack: Slack;
     #[doc(hidden)]
     type PerLevel<T: ConstDefault>: Array<Item = T>;
     #[doc(hidden)]
@@ -161,6 +166,7 @@ impl Priorities for Plain {
     type KeyLevels = ();
     type Age = ();
     type FixedPolicy = ();
+    type FixedSlack = ();
     type PerLevel<T: ConstDefault> = [T; 1];
     type Naming<K> = ();
     type FixedLists<const N: usize, I: Index> = FixedLists<N, I>;
@@ -181,6 +187,7 @@ impl<const P: usize> Priorities for Levels<P> {
     type KeyLevels = ThreeLevels;
     type Age = ();
     type FixedPolicy = ();
+    type FixedSlack = ();
     type PerLevel<T: ConstDefault> = [T; P];
     type Naming<K> = ();
     type FixedLists<const N: usize, I: Index> = LeveledLists<[Link<I>; N], I, P>;
@@ -255,6 +262,7 @@ impl<P: Priorities> Priorities for Aging<P> {
     type Aged = Self;
     type Age = Instant;
     type FixedPolicy = P::FixedPolicy;
+    type FixedSlack = P::FixedSlack;
 }
 
 /// Lets a [`Fixed`](crate::storage::Fixed) queue have a [`Policy`](crate::Policy), and debounce
@@ -308,6 +316,7 @@ impl<P: Priorities, X: InSlot> Priorities for WithPolicy<P, X> {
     type Aged = WithPolicy<P::Aged, X>;
     type Age = P::Age;
     type FixedPolicy = InSlots<X>;
+    type FixedSlack = P::FixedSlack;
 }
 
 /// Lets a [`Fixed`](crate::storage::Fixed) queue [suspend](crate::Session::suspend) keys, and have
@@ -342,6 +351,66 @@ impl<P: Priorities, X: InSlot> Priorities for WithPolicy<P, X> {
 /// assert_eq!(queue.at(now).try_get().unwrap().key, 17);
 /// ```
 pub type WithSuspension<P = Plain> = WithPolicy<P, Suspension>;
+
+/// Lets a [`Fixed`](crate::storage::Fixed) queue use slack: [`add_within`], the slack of an
+/// [`Action`](crate::Action::with_slack) and of [`AddOptions`](crate::AddOptions::slack). Then one
+/// wake of the processor serves several keys. `P` are the priorities around which it is put.
+///
+/// A queue that grows can use slack without this type. A queue with groups has
+/// `Groups<G, WithSlack>`. Without it, `add_within` does not compile, and delays are exact.
+///
+/// [`add_within`]: crate::Session::add_within
+///
+/// # Cost
+///
+/// Eight bytes for each key.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::{Levels, WithPolicy, WithSlack};
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
+///
+/// let (minute, slack) = (Duration::from_secs(60), Duration::from_secs(6));
+/// let mut queue: Queue<u16, WithSlack, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+/// let _ = queue.at(Instant::EPOCH).add_within(17, minute, slack);
+/// assert_eq!(queue.next_deadline(), Some(Instant::EPOCH + minute + slack));
+///
+/// // With levels and a policy.
+/// type Other = Queue<u16, WithSlack<WithPolicy<Levels<2>>>, NoLimit, Fixed<8>>;
+/// let mut other: Other = Queue::new(NoLimit);
+/// let _ = other.at(Instant::EPOCH).add_within(17, minute, slack);
+/// ```
+///
+/// ```compile_fail
+/// use core::time::Duration;
+/// use requeue::limiter::NoLimit;
+/// use requeue::priority::Plain;
+/// use requeue::storage::Fixed;
+/// use requeue::{Instant, Queue};
+///
+/// // This queue has no room for it.
+/// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+/// let _ = queue.at(Instant::EPOCH).add_within(17, Duration::from_secs(60), Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct WithSlack<P = Plain>(P);
+
+impl<P> Sealed for WithSlack<P> {}
+
+impl<P: Priorities> Priorities for WithSlack<P> {
+    inner! {}
+
+    type Leveled<const LEVELS: usize> = WithSlack<P::Leveled<LEVELS>>;
+    type Aged = WithSlack<P::Aged>;
+    type Age = P::Age;
+    type FixedPolicy = P::FixedPolicy;
+    type FixedSlack = u64;
+}
 
 /// The levels of one key. All are 0 in a queue with one level.
 ///

@@ -81,7 +81,9 @@ mod sealed {
 /// parameter of its type.
 pub mod priority {
     pub use crate::group::{Grouped, Groups};
-    pub use crate::levels::{Aging, Levels, Plain, Priorities, WithPolicy, WithSuspension};
+    pub use crate::levels::{
+        Aging, Levels, Plain, Priorities, WithPolicy, WithSlack, WithSuspension,
+    };
     pub use crate::lists::grouped::rates::Rates;
 }
 

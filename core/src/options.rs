@@ -60,7 +60,9 @@ pub struct AddOptions {
     pub merge: Merge,
 
     /// By how many percent the delay may become longer, so that one wake serves several keys:
-    /// [`Action::with_slack`](crate::Action::with_slack) says which queues use it. Zero by default.
+    /// [`Action::with_slack`](crate::Action::with_slack) says which queues use it. If the limiter
+    /// sets the delay, the percentage is of that. [`Scheduled::delay`](crate::Scheduled::delay) does
+    /// not include it. Zero by default.
     pub slack: u8,
 }
 
@@ -76,6 +78,11 @@ pub struct AddOptions {
 /// | `Latest` | if its deadline is later | changes nothing |
 /// | `Replace` | in any case | the key is ready now instead |
 /// | `Keep` | not at all | changes nothing |
+///
+/// A deadline with [slack](AddOptions::slack) is a window, and two windows merge as their ends do:
+/// under `Earliest` and `Once` the result opens when the earlier one opens, and ends when the
+/// earlier one ends; under `Latest` it opens when the later one opens, and ends when the later one
+/// ends. The result of the add compares the ends.
 ///
 /// With each rule, an add can raise the priority level of a pending deadline. The exception is an
 /// add without a delay under `Earliest`, which is separate from the deadline. A key that is ready,

@@ -46,7 +46,8 @@ pub enum Added {
     /// failure holds it.
     Later,
     /// The key was already ready, dirty, or waiting for this deadline or for one that
-    /// [counts](crate::Merge) instead: nothing changed.
+    /// [counts](crate::Merge) instead. Nothing changed, except that its
+    /// [slack](crate::Session::add_within) may begin at another time.
     Coalesced,
     /// As [`Coalesced`](Self::Coalesced), but the key had a lower priority: it moves to the end of
     /// the higher level, now or once it is ready.
@@ -140,7 +141,8 @@ impl<K: fmt::Debug> core::error::Error for Rejected<K> {}
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Scheduled {
-    /// The delay that the limiter or the caller has set. If the key had a deadline before,
+    /// The delay that the limiter or the caller has set, without its slack. If the key had a
+    /// deadline before,
     /// [`AddOptions::merge`](crate::AddOptions::merge) says which one counts. By default it is the
     /// earlier one.
     pub delay: Duration,
@@ -238,7 +240,8 @@ pub enum Next<T> {
 /// What happens to a key after its run.
 ///
 /// This does not show an earlier deadline of the key, which still counts in each case:
-/// [`Queue::state`](crate::Session::state) does.
+/// [`Queue::state`](crate::Session::state) does. Its times do not include
+/// [slack](crate::Action::with_slack).
 ///
 /// # Examples
 ///
@@ -440,7 +443,7 @@ pub struct KeyState {
     /// The key is active, and was [cancelled](crate::Session::cancel) since its present run began.
     pub cancelled: bool,
     /// The key's deadline, also if it is ready, active or suspended. [`Instant::NEVER`] is a
-    /// deadline that never comes.
+    /// deadline that never comes. With [slack](crate::Session::add_within) it is the latest time.
     pub due: Option<Instant>,
     /// When the timeout of the key's [suspension](crate::Session::suspend) ends. `None` if the key
     /// is not suspended.
@@ -595,7 +598,8 @@ pub enum Why {
 
 impl Why {
     /// Returns the time before which the key does not run, `None` if it depends on something else.
-    /// [`Instant::NEVER`] does not come.
+    /// [`Instant::NEVER`] does not come. A key with [slack](crate::Session::add_within) may run
+    /// earlier, until this time at the latest.
     pub const fn until(self) -> Option<Instant> {
         match self {
             Self::Delayed { until }

@@ -7,7 +7,7 @@ use core::num::NonZeroU8;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::delay::Delays;
+use crate::delay::{Delays, HasSlack, Nodes, Slack};
 use crate::id::{Index, SlotId};
 use crate::levels::{Age, KeyLevels, Priorities};
 use crate::limiter::RateLimiter;
@@ -31,6 +31,7 @@ mod due;
 mod policy;
 mod run;
 mod session;
+mod slack;
 mod slots;
 mod suspend;
 mod sweep;
@@ -41,6 +42,7 @@ mod why;
 use policy::Gate;
 pub use policy::Governs;
 pub use session::Session;
+pub use slack::Slackens;
 pub use suspend::Suspends;
 pub use sweep::Sweep;
 use wait::Watched;
@@ -96,11 +98,12 @@ pub use wait::{Adding, Flush};
 ///   active.
 /// - **Q7** If the metrics keep times, the active slots are listed in the order in which their runs
 ///   began, and the sum of these times is right.
-/// - **Q8** No deadline is before the time until which its key is [held](crate::Policy), unless the
-///   key is active or suspended.
+/// - **Q8** No deadline passes before the time until which its key is [held](crate::Policy), unless
+///   the key is active or suspended.
 /// - **Q9** A [suspended](crate::Session::suspend) key is idle, and its deadline is the end of its
 ///   suspension. Only a suspended key has an add or a deadline stored beside its slot.
-/// - **H1–H3** The heap of deadlines is a heap and knows where each slot is.
+/// - **H1–H4** The heap of deadlines is a heap, knows where each slot is, and no window opens after
+///   its end.
 /// - **W1** While a getter sleeps and a wake is needed, a wake is in flight.
 /// - **W2** There is a timer owner only while a getter sleeps.
 /// - **W3** While a call waits for the drain, for a settled queue or for room, that has not come,
@@ -186,7 +189,7 @@ where
     dirty: usize,
     slots: S::Slots<K, Meta<P, L, S, M>>,
     lists: S::Lists<P>,
-    delays: Delays<S::Nodes>,
+    delays: Delays<S::Nodes<P>>,
     sleepers: Sleepers,
     limiter: L,
     /// The conditions that delay keys besides their deadlines.
@@ -238,6 +241,11 @@ pub struct SlotMeta<Y, T, R, A, P> {
 
 /// Where a key would be found.
 type Place<K, P, L, S, M> = storage::Place<K, Meta<P, L, S, M>, S>;
+
+/// How much earlier than its deadline a key of a queue may run.
+type SlackOf<P, S> = <<S as Storage>::Nodes<P> as Nodes>::Slack;
+
+type Window<P, S> = crate::delay::Window<SlackOf<P, S>>;
 
 pub(crate) type Meta<P, L, S, M> = SlotMeta<
     <L as RateLimiter>::Record,

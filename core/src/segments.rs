@@ -25,6 +25,12 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
         }
     }
 
+    /// Whether no item was ever set.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         let segment = self.segments.get(index / LEN)?.as_ref()?;

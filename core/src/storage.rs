@@ -86,7 +86,7 @@ pub trait Storage: Sealed {
     #[doc(hidden)]
     type Lists<P: Priorities>: Lists<Group = P::Group, Rates = P::Rates>;
     #[doc(hidden)]
-    type Nodes: Nodes;
+    type Nodes<P: Priorities>: Nodes;
     #[doc(hidden)]
     type Policy<P: Priorities>: KeepPolicy;
     #[doc(hidden)]
@@ -108,7 +108,7 @@ impl<const N: usize, I: Index> Storage for Fixed<N, I> {
     const LOOKS_PER_LOCK: usize = 8;
     type Slots<K: Eq + Hash, S> = FixedSlots<K, S, N, I>;
     type Lists<P: Priorities> = P::FixedLists<N, I>;
-    type Nodes = FixedNodes<N, I>;
+    type Nodes<P: Priorities> = FixedNodes<N, I, P::FixedSlack>;
     type Policy<P: Priorities> = P::FixedPolicy;
     type Records<K: Eq + Hash, R> = ();
     type Chunk<T> = Vec<T, 8>;
@@ -126,7 +126,7 @@ impl<H: BuildHasher> Storage for Growable<H> {
     const LOOKS_PER_LOCK: usize = 32;
     type Slots<K: Eq + Hash, S> = GrowableSlots<K, S, H>;
     type Lists<P: Priorities> = P::GrowableLists;
-    type Nodes = GrowableNodes;
+    type Nodes<P: Priorities> = GrowableNodes;
     type Policy<P: Priorities> = SideTable;
     type Records<K: Eq + Hash, R> = GrowableRecords<K, R, H>;
     type Chunk<T> = Vec<T, 64>;

@@ -107,44 +107,6 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Returns the roundest instant from this one to `slack` later: of those that can be chosen, the
-    /// one that is divisible by the largest power of two nanoseconds. O(1).
-    ///
-    /// Timers that may end a little later end together like this, though they know nothing of each
-    /// other. With a slack of at least 2^k ns each of them ends at a multiple of 2^k ns. So timers
-    /// with a slack of 1.1 s, which is more than 2^30 ns, wake a processor at most once in 2^30 ns,
-    /// however many there are. Linux rounded its timers like this (`apply_slack`, 2010).
-    ///
-    /// [`Instant::NEVER`] stays, and no other instant becomes it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use requeue::Instant;
-    ///
-    /// let millis = |count| Instant::EPOCH + Duration::from_millis(count);
-    /// let slack = Duration::from_millis(200);
-    /// let (one, other) = (millis(1000).within(slack), millis(1060).within(slack));
-    /// assert_eq!(one, other, "one wake serves both");
-    /// assert!(one >= millis(1060) && one <= millis(1200));
-    /// assert_eq!(millis(1000).within(Duration::ZERO), millis(1000));
-    /// ```
-    #[must_use]
-    pub const fn within(self, slack: Duration) -> Self {
-        let last = self.0.saturating_add(nanos(slack));
-        let last = if last == u64::MAX { last - 1 } else { last };
-        let Some(before) = self.0.checked_sub(1) else {
-            return self;
-        };
-        // The bits above the highest in which these differ are common, and a window that holds a
-        // change of that bit holds the number that begins with it.
-        match (before ^ last).checked_ilog2() {
-            Some(highest) if !self.is_never() => Self(last >> highest << highest),
-            _ => self,
-        }
-    }
-
     /// Returns whether this is [`Instant::NEVER`].
     pub const fn is_never(self) -> bool {
         self.0 == u64::MAX
@@ -236,36 +198,6 @@ mod tests {
         assert_eq!(start - Duration::MAX, Instant::EPOCH);
         assert_eq!(Instant::NEVER - Duration::from_secs(1), Instant::NEVER);
         assert_eq!(start - Instant::NEVER, Duration::ZERO);
-    }
-
-    /// The roundest instant, found by looking at each.
-    fn roundest(earliest: u64, latest: u64) -> u64 {
-        let zeros = |nanos: &u64| nanos.trailing_zeros();
-        (earliest..=latest).max_by_key(zeros).unwrap_or(earliest)
-    }
-
-    #[test]
-    fn of_a_window_the_roundest_instant_is_chosen() {
-        for earliest in 1..200 {
-            for slack in 0..200 {
-                let chosen = Instant(earliest).within(Duration::from_nanos(slack));
-                assert_eq!(
-                    chosen.0,
-                    roundest(earliest, earliest + slack),
-                    "{earliest} + {slack}"
-                );
-            }
-        }
-        assert_eq!(Instant::EPOCH.within(Duration::MAX), Instant::EPOCH);
-    }
-
-    #[test]
-    fn only_never_is_never_within_a_slack() {
-        let last = Instant(u64::MAX - 1);
-        assert_eq!(last.within(Duration::MAX), last);
-        assert_eq!(Instant(5).within(Duration::MAX), Instant(1 << 63));
-        assert_eq!(Instant::NEVER.within(Duration::MAX), Instant::NEVER);
-        assert!(!Instant(u64::MAX - 2).within(Duration::MAX).is_never());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use requeue_core::Queue;
 use requeue_core::binding::{AsShared, FixedWaitList, Host, Index, Lock, State};
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter, default_item_based};
 use requeue_core::metrics::Metrics;
-use requeue_core::priority::{Groups, Plain, Priorities, WithSuspension};
+use requeue_core::priority::{Groups, Plain, Priorities, WithSlack, WithSuspension};
 use requeue_core::storage::Fixed;
 
 use crate::board::{Board, ManualClock};
@@ -302,7 +302,7 @@ methods! {
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<ManualClock, &'static str, 4, WithSuspension> {
+pub fn example() -> WorkQueue<ManualClock, &'static str, 4, WithSlack<WithSuspension>> {
     WorkQueue::new(default_item_based(), ManualClock::new())
 }
 

@@ -8,7 +8,7 @@ use embassy_sync::blocking_mutex::raw::{NoopRawMutex, RawMutex};
 use requeue_core::Queue;
 use requeue_core::binding::{AsShared, FixedWaitList, Host, State, Timer};
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter, default_item_based};
-use requeue_core::priority::{Groups, Plain, Priorities, WithSuspension};
+use requeue_core::priority::{Groups, Plain, Priorities, WithSlack, WithSuspension};
 use requeue_core::storage::Fixed;
 
 use crate::clock::QueueClock;
@@ -394,7 +394,7 @@ methods! {
 
 /// The queue of the examples in the documentation.
 #[doc(hidden)]
-pub fn example() -> WorkQueue<NoopRawMutex, &'static str, 4, WithSuspension> {
+pub fn example() -> WorkQueue<NoopRawMutex, &'static str, 4, WithSlack<WithSuspension>> {
     WorkQueue::new(default_item_based())
 }
 

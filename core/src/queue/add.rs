@@ -6,6 +6,7 @@ use crate::delay::DelayChange;
 use crate::levels::Naming;
 use crate::options::{AddOptions, Merge};
 use crate::outcome::{Leftover, Scheduled};
+use crate::time::nanos;
 
 use super::*;
 
@@ -92,8 +93,20 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// As [`add_after`](Self::add_after), but the delay may be up to `slack` longer, so that one wake
     /// serves several keys. O(log n).
     ///
-    /// The deadline is set now, to the [roundest](Instant::within) instant of those that are allowed:
-    /// keys that are added at different times for about the same time become ready together.
+    /// The key gets a *window*: it opens after `delay`, and its end, `slack` later, is the key's
+    /// deadline. [`next_deadline`](crate::Queue::next_deadline), timers and
+    /// [`state`](Self::state) have the end. The key becomes ready before its deadline if something
+    /// else wakes the processor while the window is open: operations make keys ready in the order of
+    /// their deadlines, and stop at the first key whose window is closed. An operation that names
+    /// the key makes it ready in any case.
+    ///
+    /// If two windows of a key merge under [`Merge::Earliest`], the result opens when the earlier
+    /// one opens, and ends when the earlier one ends. [`Added::Sooner`] and [`Added::Coalesced`]
+    /// compare the ends. A `delay` of zero is an add, with any slack. The end is at most one
+    /// nanosecond before [`Instant::NEVER`], and a delay that never ends has no slack.
+    ///
+    /// A [`Fixed`](crate::storage::Fixed) queue needs [`WithSlack`](crate::priority::WithSlack)
+    /// for this.
     ///
     /// # Errors
     ///
@@ -104,20 +117,19 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// ```
     /// use core::time::Duration;
     /// use requeue::limiter::NoLimit;
-    /// use requeue::priority::Plain;
+    /// use requeue::priority::WithSlack;
     /// use requeue::storage::Fixed;
     /// use requeue::{Instant, Queue};
     ///
-    /// let mut queue: Queue<u16, Plain, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+    /// let at = |seconds| Instant::EPOCH + Duration::from_secs(seconds);
     /// let (minute, slack) = (Duration::from_secs(60), Duration::from_secs(30));
-    /// let mut now = Instant::EPOCH;
-    /// for sensor in 17..20 {
-    ///     let _ = queue.at(now).add_within(sensor, minute, slack);
-    ///     now = now + Duration::from_secs(1);
+    /// let mut queue: Queue<u16, WithSlack, NoLimit, Fixed<8>> = Queue::new(NoLimit);
+    /// for (sensor, second) in [(17, 0), (18, 10), (19, 20)] {
+    ///     let _ = queue.at(at(second)).add_within(sensor, minute, slack);
     /// }
-    /// let due = queue.at(now).state(&17).unwrap().due.unwrap();
-    /// assert!(due >= now - Duration::from_secs(1) + minute && due <= Instant::EPOCH + minute + slack);
-    /// assert_eq!(queue.at(due).len(), 3, "one wake for all");
+    /// // Sensor 17 may wait until now. The windows of the others are open: one wake for all.
+    /// assert_eq!(queue.next_deadline(), Some(at(90)));
+    /// assert_eq!(queue.at(at(90)).len(), 3);
     /// ```
     #[doc(alias("hrtimer_start_range_ns", "timer_slack"))]
     pub fn add_within(
@@ -125,8 +137,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         key: K,
         delay: Duration,
         slack: Duration,
-    ) -> Result<Added, Rejected<K>> {
-        self.add_at(key, (self.now + delay).within(slack))
+    ) -> Result<Added, Rejected<K>>
+    where
+        S: Slackens<P>,
+    {
+        self.add_window(key, Window::<P, S>::from(self.now + delay, nanos(slack)))
     }
 
     /// Adds a key at a point in time, or now if that has passed. O(log n).
@@ -157,12 +172,17 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// assert_eq!(queue.at(later).try_get().unwrap().key, 17);
     /// ```
     pub fn add_at(&mut self, key: K, due: Instant) -> Result<Added, Rejected<K>> {
+        self.add_window(key, Window::<P, S>::exact(due))
+    }
+
+    #[inline]
+    fn add_window(&mut self, key: K, window: Window<P, S>) -> Result<Added, Rejected<K>> {
         let Self { queue, now, spare } = self;
         if queue.closed {
             return Err(Rejected::Closed(key));
         }
         let id = queue.slot_for(key, *now, spare).map_err(Rejected::Full)?;
-        Ok(queue.schedule(id, due, *now, LOWEST))
+        Ok(queue.schedule(id, window, *now, LOWEST))
     }
 
     /// Counts a failure of a key, and adds the key when its limiter says so. O(log n) plus the
@@ -206,7 +226,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
             return Ok(Scheduled { delay, added });
         }
         let level = queue.retry_level(id);
-        let added = queue.schedule(id, due, *now, level);
+        let added = queue.schedule(id, Window::<P, S>::exact(due), *now, level);
         queue.note_backoff(id, due);
         let added = queue.hold_back(id, added, *now);
         Ok(Scheduled { delay, added })
@@ -436,7 +456,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         };
         match queue.slot_with(key, *now, spare, raise) {
             Ok(id) if left.is_zero() => Ok(queue.mark(id, *now, priority)),
-            Ok(id) => Ok(queue.schedule(id, *now + left, *now, priority)),
+            Ok(id) => {
+                let window = Window::<P, S>::exact(*now + left);
+                Ok(queue.schedule(id, window, *now, priority))
+            }
             Err(key) => Err(Rejected::Full(Leftover {
                 key,
                 left,
@@ -470,17 +493,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             None if options.rate_limited => self.retry_level(id),
             None => LOWEST,
         };
-        let backoff = limit.map(|limit| {
-            let slack = if delay == Some(limit) {
-                options.slack
-            } else {
-                0
-            };
-            now + self.slackened(limit, slack, now)
+        let window = delay.map(|delay| self.window_after(delay, options.slack, now));
+        let backoff = limit.map(|limit| match window {
+            Some(window) if SlackOf::<P, S>::EXISTS && delay == Some(limit) => window.due,
+            _ => now + limit,
         });
-        let delay = delay.map(|delay| self.slackened(delay, options.slack, now));
-        let due = delay.map(|delay| now + delay);
-        let mut added = self.merge(id, options.merge, due, now, level);
+        let mut added = self.merge(id, options.merge, window, now, level);
         if let Some(backoff) = backoff {
             self.note_backoff(id, backoff);
             added = self.hold_back(id, added, now);
@@ -490,13 +508,19 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// client-go's `AddAfter` for a key with a slot, at a priority level.
-    pub(super) fn schedule(&mut self, id: SlotId, due: Instant, now: Instant, level: u8) -> Added {
+    pub(super) fn schedule(
+        &mut self,
+        id: SlotId,
+        window: Window<P, S>,
+        now: Instant,
+        level: u8,
+    ) -> Added {
         self.metrics.retry();
-        let due = self.due_of_add(id, due, now);
-        if !due.is_after(now) {
+        let window = self.window_of_add(id, window, now);
+        if !window.opens().is_after(now) {
             return self.mark(id, now, level);
         }
-        self.delay_until(id, due, level)
+        self.delay_until(id, window, level)
     }
 
     /// Whether a deadline in the future changes nothing, because its key waits for an earlier one.
@@ -512,12 +536,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Sets the deadline of a key, or keeps an earlier one.
-    pub(super) fn delay_until(&mut self, id: SlotId, due: Instant, level: u8) -> Added {
-        self.note_deadline(id, due);
+    pub(super) fn delay_until(&mut self, id: SlotId, window: Window<P, S>, level: u8) -> Added {
+        self.note_deadline(id, window.due);
         if self.is_suspended(id) {
-            return self.delay_suspended(id, due, level);
+            return self.delay_suspended(id, window.due, level);
         }
-        match self.delays.schedule(id, due) {
+        match self.delays.schedule(id, window) {
             DelayChange::New => {
                 // A ready slot is in the ready list, which may share the links.
                 if self.lists.records_len() > 0 && self.is_idle_slot(id) {
@@ -592,69 +616,87 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         &mut self,
         id: SlotId,
         rule: Merge,
-        due: Option<Instant>,
+        window: Option<Window<P, S>>,
         now: Instant,
         level: u8,
     ) -> Added {
-        let asked = self.due_of_add(id, due.unwrap_or(Instant::EPOCH), now);
-        let later = asked.is_after(now).then_some(asked);
+        let at_once = Window::<P, S>::exact(Instant::EPOCH);
+        let asked = self.window_of_add(id, window.unwrap_or(at_once), now);
+        let later = Some(asked).filter(|asked| asked.opens().is_after(now));
         let pending = match rule {
             Merge::Earliest => None,
             // A key is queued once, at the earlier of the two times. If it is ready, that is now.
             Merge::Once => {
                 return match later.filter(|_| !self.runs_anyway(id)) {
-                    Some(later) => self.delay_for(id, due, later, level),
-                    None => self.add_instead(id, due, now, level),
+                    Some(later) => self.delay_for(id, window, later, level),
+                    None => self.add_instead(id, window, now, level),
                 };
             }
             Merge::Latest | Merge::Replace | Merge::Keep => self.deadline(id),
         };
         let Some(pending) = pending else {
-            return match due {
-                Some(due) => self.schedule(id, due, now, level),
+            return match window {
+                Some(window) => self.schedule(id, window, now, level),
                 None => self.mark(id, now, level),
             };
         };
-        let asked = later.unwrap_or(now);
+        let asked = later.unwrap_or(Window::<P, S>::exact(now));
+        let due = asked.due;
         let stays = match rule {
-            Merge::Replace => asked == pending,
-            Merge::Latest => asked <= pending,
+            Merge::Replace => due == pending,
+            Merge::Latest => due <= pending,
             _ => true,
         };
         if !stays && later.is_none() {
-            return self.add_instead(id, due, now, level);
+            return self.add_instead(id, window, now, level);
         }
-        if due.is_some() {
+        if window.is_some() {
             self.metrics.retry();
         }
         let raised = self.raise_delayed(id, level);
+        let merged = self.merged(id, rule, asked);
         if stays {
-            if rule != Merge::Keep && asked == pending {
-                self.note_deadline(id, asked);
+            if rule != Merge::Keep {
+                self.open_at(id, merged.opens());
+                if due == pending {
+                    self.note_deadline(id, due);
+                }
             }
             self.metrics.coalesced();
             return raised;
         }
         self.end_pause(id);
-        self.move_deadline(id, asked);
-        if asked < pending {
+        self.move_deadline(id, merged);
+        if due < pending {
             Added::Sooner
         } else {
             Added::Later
         }
     }
 
-    /// Delays a key until `later`, which is `due` or the end of a hold.
-    fn delay_for(&mut self, id: SlotId, due: Option<Instant>, later: Instant, level: u8) -> Added {
-        if due.is_some() {
+    /// Delays a key until `later`, which is `window` or the end of a hold.
+    fn delay_for(
+        &mut self,
+        id: SlotId,
+        window: Option<Window<P, S>>,
+        later: Window<P, S>,
+        level: u8,
+    ) -> Added {
+        if window.is_some() {
             self.metrics.retry();
         }
         self.delay_until(id, later, level)
     }
 
     /// Adds a key now, at the level of the deadline for which it waited.
-    fn add_instead(&mut self, id: SlotId, due: Option<Instant>, now: Instant, level: u8) -> Added {
-        if due.is_some() {
+    fn add_instead(
+        &mut self,
+        id: SlotId,
+        window: Option<Window<P, S>>,
+        now: Instant,
+        level: u8,
+    ) -> Added {
+        if window.is_some() {
             self.metrics.retry();
         }
         let mut level = level;
@@ -678,10 +720,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         let first = self.kept_mut(id).map_or(Instant::NEVER, |kept| kept.series);
         let pending = self.deadline(id).filter(|_| !first.is_never());
         let first = if pending.is_some() { first } else { now };
-        let due = self.due_of_add(id, (now + quiet).min(first + max), now);
+        let window = Window::<P, S>::exact((now + quiet).min(first + max));
+        let window = self.window_of_add(id, window, now);
         let Some(before) = pending else {
-            return self.begin_series(id, due, now);
+            return self.begin_series(id, window, now);
         };
+        let due = window.due;
         self.metrics.retry();
         if !due.is_after(now) {
             let level = self.levels(id).delayed;
@@ -693,7 +737,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.metrics.coalesced();
             return Added::Coalesced;
         }
-        self.set_deadline(id, due);
+        self.set_deadline(id, window);
         if due < before {
             Added::Sooner
         } else {
@@ -701,10 +745,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    fn begin_series(&mut self, id: SlotId, due: Instant, now: Instant) -> Added {
-        let added = self.schedule(id, due, now, LOWEST);
+    fn begin_series(&mut self, id: SlotId, window: Window<P, S>, now: Instant) -> Added {
+        let added = self.schedule(id, window, now, LOWEST);
         // A series may only move its own deadline.
-        let is_own = due.is_after(now) && matches!(added, Added::Delayed | Added::Sooner);
+        let is_own = window.due.is_after(now) && matches!(added, Added::Delayed | Added::Sooner);
         self.set_series(id, if is_own { now } else { Instant::NEVER });
         added
     }

@@ -36,10 +36,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let at_rest = slot.phase == Phase::Idle && !self.delays.has(id);
             assert!(!(at_rest && blank), "Q4: a slot is live for a reason");
             records += usize::from(at_rest);
-            let waits = self.delays.due(id).is_none_or(|due| due >= held);
+            let window = self.delays.window(id);
+            let waits = window.is_none_or(|window| window.opens() >= held);
             assert!(
                 waits || self.is_suspended(id),
-                "Q8: no deadline is before the end of a hold"
+                "Q8: no deadline passes before the end of a hold"
             );
             suspended += usize::from(self.is_suspended(id));
             self.assert_suspension(id, slot.phase);

@@ -208,7 +208,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
         // Groups may still get tokens, but from here no getter can be woken for that.
         while queue.make_due_ready(SlotId::NONE, queue.delays.stopped_at()) {}
         let id = queue.delays.first()?;
-        let mut leftover = queue.leftover(id, queue.level_when_due(id))?;
+        let mut leftover = queue.leftover(id, queue.level_when_due(id, Instant::NEVER))?;
         let (_, due) = queue.delays.pop()?;
         if due.is_never() {
             leftover.left = Duration::MAX;

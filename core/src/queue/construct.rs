@@ -108,7 +108,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     const fn of_parts(
         slots: S::Slots<K, Meta<P, L, S, M>>,
         lists: S::Lists<P>,
-        nodes: S::Nodes,
+        nodes: S::Nodes<P>,
         limiter: L,
         metrics: M,
         naming: P::Naming<K>,

@@ -6,9 +6,10 @@ use crate::levels::Ages;
 use super::*;
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
-    /// Moves due keys to the ready list, in the order of their deadlines. One operation moves at
-    /// most as many keys as the storage allows. Returns whether it moved so many: then there may be
-    /// more, the backlog.
+    /// Moves due keys to the ready list, in the order of their deadlines: those whose deadline has
+    /// passed, and before others those whose window is open. One operation moves at most as many
+    /// keys as the storage allows. Returns whether it moved so many: then there may be more, the
+    /// backlog.
     ///
     /// Groups whose rates allow a run again are unblocked in the same order, at most as many, and
     /// do not wait behind the backlog of keys. After suspensions that have ended, a few more keys
@@ -31,7 +32,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[inline(never)]
     pub(super) fn make_some_ready(&mut self, own: SlotId, now: Instant) -> bool {
         let (clock, now) = (now, self.time_at(now));
-        let may_be_due = self.delays.may_be_due(now) || self.lists.is_due(clock);
+        let may_be_due = self.delays.may_be_due(own, now) || self.lists.is_due(clock);
         may_be_due && self.release_at_most(own, now, clock)
     }
 
@@ -60,13 +61,27 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                     self.come_due(id, due);
                     id
                 }
-                None => return S::Lists::<P>::BLOCKS && groups == 0,
+                None => {
+                    if self.delays.has_slack() {
+                        self.make_own_open_ready(own, now);
+                    }
+                    return S::Lists::<P>::BLOCKS && groups == 0;
+                }
             };
             if !(S::Policy::<P>::SUSPENDS && keys == 1 && self.must_go_on(id, own, now)) {
                 keys -= 1;
             }
         }
         true
+    }
+
+    /// Makes a key ready whose window is open behind a closed one.
+    #[cold]
+    #[inline(never)]
+    fn make_own_open_ready(&mut self, own: SlotId, now: Instant) {
+        if let Some((id, due)) = self.delays.take_due(own, now) {
+            self.come_due(id, due);
+        }
     }
 
     /// Whether more deadlines have to end because of suspensions that have ended, after that of

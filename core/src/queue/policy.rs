@@ -8,7 +8,6 @@
 
 use crate::policy::{InSlot, InSlots, Kept, Policy, SetPolicy};
 use crate::store::fixed::Fixed;
-use crate::time::nanos;
 
 use super::*;
 
@@ -214,7 +213,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
         let held = self.held_until(id);
         if held.is_after(at) && self.is_idle_slot(id) {
-            return Some(self.delay_until(id, held, level));
+            return Some(self.delay_until(id, Window::<P, S>::exact(held), level));
         }
         self.end_pause(id);
         None
@@ -240,28 +239,19 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         }
     }
 
-    /// The time of an add at `due`: the end of the key's hold, if that is later. A suspended key is
-    /// added at once, and obeys its hold when the suspension ends.
+    /// The window of an add: what is left of it after the key's hold, and at least the end of the
+    /// hold. A suspended key is added at once, and obeys its hold when the suspension ends.
     #[inline]
-    pub(super) fn due_of_add(&self, id: SlotId, due: Instant, now: Instant) -> Instant {
-        if !due.is_after(now) && self.is_suspended(id) {
-            return due;
+    pub(super) fn window_of_add(
+        &self,
+        id: SlotId,
+        window: Window<P, S>,
+        now: Instant,
+    ) -> Window<P, S> {
+        if !self.holds() || (!window.opens().is_after(now) && self.is_suspended(id)) {
+            return window;
         }
-        due.max(self.held_until(id))
-    }
-
-    /// A delay that may become longer by so many percent, until the roundest of the instants at which
-    /// it may end. It stays as it is in a queue that can have no policy.
-    #[inline]
-    pub(super) fn slackened(&self, delay: Duration, percent: u8, now: Instant) -> Duration {
-        let due = now + delay;
-        if !S::Policy::<P>::EXISTS || percent == 0 || due.is_never() {
-            return delay;
-        }
-        let (nanos, percent) = (nanos(delay), u64::from(percent));
-        let slack = (nanos / 100).saturating_mul(percent);
-        let slack = slack.saturating_add(nanos % 100 * percent / 100);
-        due.within(Duration::from_nanos(slack)) - now
+        window.not_before(self.held_until(id))
     }
 
     /// The remaining time of a key's hold.
@@ -307,7 +297,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if slot.is_some_and(|slot| slot.phase == Phase::Ready) {
             let level = self.leave_ready(id);
             self.end_pause(id);
-            let _ = self.delay_until(id, held, level);
+            let _ = self.delay_until(id, Window::<P, S>::exact(held), level);
             let _ = self.put_off(id, held);
             return Some(Added::Delayed);
         }
@@ -328,7 +318,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             self.dirty -= 1;
             self.lists.note_clean(level);
             self.report_depth(level);
-            let _ = self.delay_until(id, held, level);
+            let _ = self.delay_until(id, Window::<P, S>::exact(held), level);
             if self.closed {
                 // This key does not become ready, so another one may have to (Q6).
                 let _ = self.make_due_ready(SlotId::NONE, now);
@@ -338,11 +328,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Moves the deadline of a key, if it has one, to the end of its hold if that is later. Returns
-    /// whether it did.
+    /// whether it did. The key's window does not open before that in any case.
     fn put_off(&mut self, id: SlotId, held: Instant) -> bool {
         let is_before = self.delays.due(id).is_some_and(|due| due < held);
         if is_before {
-            self.move_deadline(id, held);
+            self.move_deadline(id, Window::<P, S>::exact(held));
+        } else {
+            self.open_after_hold(id, held);
         }
         is_before
     }
@@ -389,11 +381,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Moves the deadline of a key, and ends the series that set it.
     #[inline]
-    pub(super) fn move_deadline(&mut self, id: SlotId, due: Instant) {
+    pub(super) fn move_deadline(&mut self, id: SlotId, window: Window<P, S>) {
         if S::Policy::<P>::EXISTS && self.gate.has(Gate::DEBOUNCES) {
             self.set_series(id, Instant::NEVER);
         }
-        self.set_deadline(id, due);
+        self.set_deadline(id, window);
     }
 
     /// Whether debounced adds have set the deadline of a key.

@@ -593,7 +593,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
                 return Finished::Stale;
             };
             if let (Some(_), Some(delay), false) = (action.polls(), delay, was_dirty) {
-                self.begin_pause(id, pauses, now + delay);
+                let window = self.window_after(delay, action.slack(), now);
+                self.begin_pause(id, pauses, window.due);
             }
             if was_dirty || delay.is_some() {
                 // A dirty key was added during the run, so it runs as soon as it is not held.
@@ -641,20 +642,21 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         {
             delay = pause(delay, times, self.pauses(id));
         }
-        delay = self.slackened(delay, action.slack(), now);
+        let mut window = self.window_after(delay, action.slack(), now);
         if S::Policy::<P>::SUSPENDS && action.suspends() {
-            if self.plan_suspension(id, now + delay) {
+            if self.plan_suspension(id, window) {
                 return Some(delay);
             }
             delay = Duration::ZERO;
+            window = Window::<P, S>::exact(now);
         }
         let level = self.levels(id).running;
         if self.closed {
-            self.keep_for_later(id, now + delay, level);
+            self.keep_for_later(id, window.due, level);
         } else {
-            let _ = self.schedule(id, now + delay, now, level);
+            let _ = self.schedule(id, window, now, level);
             if action.is_retry() {
-                self.delays.note_backoff(id, now + delay);
+                self.delays.note_backoff(id, window.due);
             }
         }
         Some(delay)
@@ -678,7 +680,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if clean {
             // What is set after shutdown is beyond it, wherever the clock goes.
             let due = due.max(self.delays.stopped_at());
-            if self.delays.schedule(id, due) == DelayChange::New {
+            if self.delays.schedule(id, Window::<P, S>::exact(due)) == DelayChange::New {
                 self.set_delayed(id, level);
             } else {
                 let _ = self.raise_delayed(id, level);

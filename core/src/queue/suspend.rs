@@ -289,13 +289,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.delays.due(id).filter(|_| self.is_suspended(id))
     }
 
-    /// The remaining time of a key's suspension.
+    /// The remaining time of a key's suspension, without slack.
+    #[cfg_attr(feature = "alloc", inline(always))]
     pub(super) fn suspension_left(&self, id: SlotId, now: Instant) -> Option<Duration> {
         let until = self.suspended_until(id)?;
         Some(if until.is_never() {
             Duration::MAX
         } else {
-            until.saturating_since(now)
+            self.delays.opens(id, until).saturating_since(now)
         })
     }
 
@@ -327,11 +328,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
 
     /// Sets the deadline of a key, even to a later time.
     #[inline]
-    pub(super) fn set_deadline(&mut self, id: SlotId, due: Instant) {
+    pub(super) fn set_deadline(&mut self, id: SlotId, window: Window<P, S>) {
         if self.is_suspended(id) {
-            self.set_suspended_deadline(id, due);
+            self.set_suspended_deadline(id, window.due);
         } else {
-            let _ = self.delays.move_to(id, due);
+            let _ = self.delays.move_to(id, window);
         }
     }
 
@@ -370,14 +371,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// The level of the run after the next deadline of a key: its own deadline, or the end of its
-    /// suspension.
-    pub(super) fn level_when_due(&self, id: SlotId) -> u8 {
+    /// suspension, which may end earlier than at its timeout, `by` a time in its window.
+    pub(super) fn level_when_due(&self, id: SlotId, by: Instant) -> u8 {
         let levels = self.levels(id);
         let suspension = self.suspension(id);
         if !suspension.has(Suspension::SUSPENDED) {
             return levels.delayed;
         }
-        let until = self.delays.due(id).unwrap_or(Instant::NEVER);
+        let until = self.delays.due(id).map_or(by, |until| until.min(by));
         let queued = suspension.has(Suspension::QUEUED);
         let delayed = suspension.has(Suspension::DELAYED) && suspension.at <= until;
         let of = |is: bool, level| if is { level } else { LOWEST };
@@ -471,14 +472,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     pub(super) fn put_off_suspended(&mut self, id: SlotId, held: Instant) -> bool {
         let is_before = self.deadline(id).is_some_and(|due| due < held);
         if is_before {
-            self.move_deadline(id, held);
+            self.move_deadline(id, Window::<P, S>::exact(held));
         }
         is_before
     }
 
     fn suspend(&mut self, id: SlotId, until: Instant) -> bool {
         if self.is_suspended(id) {
-            let _ = self.delays.move_to(id, until);
+            let _ = self.delays.move_to(id, Window::<P, S>::exact(until));
             return true;
         }
         match self.slots.slot(id).map(|slot| slot.phase) {
@@ -492,26 +493,29 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             }
             Some(Phase::Ready) => {
                 let _ = self.leave_ready(id);
-                self.begin_suspension(id, until, Suspension::QUEUED);
+                self.begin_suspension(id, Window::<P, S>::exact(until), Suspension::QUEUED);
                 return true;
             }
             _ => {}
         }
         let is_delayed = self.delays.has(id);
         if is_delayed {
-            self.begin_suspension(id, until, 0);
+            self.begin_suspension(id, Window::<P, S>::exact(until), 0);
         }
         is_delayed
     }
 
     /// Plans a suspension for the end of the run. Returns `false` if the key was resumed since the
     /// run began, or cannot be suspended.
-    pub(super) fn plan_suspension(&mut self, id: SlotId, until: Instant) -> bool {
+    pub(super) fn plan_suspension(&mut self, id: SlotId, window: Window<P, S>) -> bool {
         if !S::Policy::<P>::SUSPENDS || self.suspension(id).has(Suspension::RESUMED) {
             return false;
         }
         let flags = Suspension::PENDING | Suspension::ASKS;
+        let until = window.due;
         self.change_suspension(id, |suspension| *suspension = Suspension::new(flags, until));
+        // The run ends now. Its key's own deadline will be put aside, without slack.
+        self.delays.set_slack(id, window.slack);
         true
     }
 
@@ -540,12 +544,15 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if let Some(slot) = self.slots.slot_mut(id) {
             slot.meta.levels.set(|levels| levels.queued = level);
         }
-        let mut until = plan.at;
+        let mut window = Window::<P, S>::exact(plan.at);
+        if self.delays.has_slack() && plan.has(Suspension::ASKS) {
+            window.slack = self.delays.slack(id);
+        }
         if self.closed {
             // What is set after shutdown is beyond it, wherever the clock goes.
-            until = until.max(self.delays.stopped_at());
+            window = window.not_before(self.delays.stopped_at());
         }
-        self.begin_suspension(id, until, flags);
+        self.begin_suspension(id, window, flags);
         if was_dirty && self.closed {
             // This key does not become ready, so another one may have to (Q6).
             let _ = self.make_due_ready(SlotId::NONE, now);
@@ -553,14 +560,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Suspends a key that is neither ready nor active.
-    fn begin_suspension(&mut self, id: SlotId, until: Instant, queued: u8) {
+    fn begin_suspension(&mut self, id: SlotId, window: Window<P, S>, queued: u8) {
         let mut suspension = Suspension::new(Suspension::SUSPENDED | queued, Instant::NEVER);
         if self.delays.has(id) {
             suspension.set(Suspension::DELAYED, true);
             suspension.set(Suspension::BACKOFF, self.delays.is_backoff(id));
             suspension.at = self.delays.remove(id).unwrap_or(Instant::NEVER);
         }
-        let _ = self.delays.schedule(id, until);
+        let _ = self.delays.schedule(id, window);
         self.change_suspension(id, |kept| *kept = suspension);
         // The run may have begun a hold.
         let _ = self.put_off_suspended(id, self.held_until(id));
@@ -602,7 +609,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         self.change_suspension(id, |suspension| *suspension = after);
         if suspension.has(Suspension::DELAYED) {
             if suspension.at.is_after(at) {
-                let _ = self.delays.schedule(id, suspension.at);
+                let own = Window::<P, S>::exact(suspension.at);
+                let _ = self.delays.schedule(id, own);
                 if suspension.has(Suspension::BACKOFF) {
                     self.delays.note_backoff(id, suspension.at);
                 }

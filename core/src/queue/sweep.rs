@@ -278,7 +278,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             let due = self.deadline(id);
             if due.is_some_and(|due| due > held) {
                 self.end_pause(id);
-                self.move_deadline(id, held);
+                self.move_deadline(id, Window::<P, S>::exact(held));
             }
             return due.is_some();
         }
@@ -294,10 +294,12 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     fn entry(&self, id: SlotId, now: Instant) -> Option<(&K, KeyState)> {
         let slot = self.slots.slot(id)?;
         let mut state = self.state_of(id)?;
-        if self.delays.has_passed(id, self.time_at(now)) {
-            let next = state.suspended.and_then(|until| self.after_end(id, until));
+        let clock = self.time_at(now);
+        if self.delays.has_passed(id, clock) {
+            let ends = state.suspended.map(|until| until.min(clock));
+            let next = ends.and_then(|until| self.after_end(id, until));
             let own_level = state.due.map_or(LOWEST, |_| self.levels(id).delayed);
-            state.come_due(self.level_when_due(id));
+            state.come_due(self.level_when_due(id, clock));
             if let Some((due, is_ready)) = next {
                 let is_past = self.is_past(due, now);
                 if is_past || !is_ready {

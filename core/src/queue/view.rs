@@ -136,7 +136,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             suspended: self.suspended_until(id),
             failures: self.limiter.failures(&slot.meta.record),
             priority: match slot.phase {
-                _ if self.is_suspended(id) => self.level_when_due(id),
+                _ if self.is_suspended(id) => self.level_when_due(id, Instant::NEVER),
                 phase if phase.is_queued() => slot.meta.levels.get().queued,
                 phase if phase.is_active() => slot.meta.levels.get().running,
                 _ if self.delays.has(id) => slot.meta.levels.get().delayed,

@@ -38,7 +38,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// key also runs then.
     ///
     /// If both the group's rate and the run rate make the key wait, the later time is named. A time
-    /// is a promise: the key does not run before it, unless another call changes something. When it
+    /// is a promise: the key does not run before it, unless another call changes something, or the key
+    /// has [slack](Self::add_within). Then the time is the end of the slack. When the time
     /// comes, the key passes to a later row. A ready key may have others in front of it, which may
     /// use the next token or reach the limit of the group.
     ///

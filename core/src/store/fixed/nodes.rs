@@ -1,17 +1,18 @@
 //! A heap in three arrays. Owns where a node is stored; the heap owns their order.
 
 use crate::Instant;
-use crate::delay::{ARITY, Node, Nodes};
+use crate::delay::{ARITY, Node, Nodes, Slack};
 use crate::id::{Index, SlotId};
 
 /// The heap as three arrays, with the position of each slot. A node takes 12 + size(I) bytes. In
-/// one array it would be padded to 16.
+/// one array it would be padded to 16. `Z` is the slack of a slot, if the queue uses slack.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct FixedNodes<const N: usize, I> {
+pub struct FixedNodes<const N: usize, I, Z = ()> {
     deadline: [Deadline; N],
     id: [I; N],
     position: [I; N],
+    slack: [Z; N],
     len: usize,
 }
 
@@ -53,18 +54,21 @@ impl Deadline {
     }
 }
 
-impl<const N: usize, I: Index> FixedNodes<N, I> {
+impl<const N: usize, I: Index, Z: Slack> FixedNodes<N, I, Z> {
     pub(crate) const fn new() -> Self {
         Self {
             deadline: [Deadline::UNUSED; N],
             id: [I::NONE; N],
             position: [I::NONE; N],
+            slack: [Z::NONE; N],
             len: 0,
         }
     }
 }
 
-impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
+impl<const N: usize, I: Index, Z: Slack> Nodes for FixedNodes<N, I, Z> {
+    type Slack = Z;
+
     #[inline]
     fn len(&self) -> usize {
         self.len
@@ -135,6 +139,19 @@ impl<const N: usize, I: Index> Nodes for FixedNodes<N, I> {
     fn clear_position(&mut self, id: SlotId) {
         if let Some(position) = self.position.get_mut(id.index()) {
             *position = I::NONE;
+        }
+    }
+
+    #[inline]
+    fn slack(&self, id: SlotId) -> Z {
+        let slack = self.slack.get(id.index());
+        slack.copied().unwrap_or(Z::NONE)
+    }
+
+    #[inline]
+    fn set_slack(&mut self, id: SlotId, slack: Z) {
+        if let Some(own) = self.slack.get_mut(id.index()) {
+            *own = slack;
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct GrowableNodes {
     groups: Segments<Group, 64>,
     /// The node of each slot that has ever waited.
     position: Segments<u32, 1024>,
+    /// The slack of each slot, in nanoseconds. Empty until a slot has some.
+    slack: Segments<u64, 512>,
     len: usize,
 }
 
@@ -67,6 +69,7 @@ impl GrowableNodes {
         Self {
             groups: Segments::new(),
             position: Segments::new(),
+            slack: Segments::new(),
             len: 0,
         }
     }
@@ -83,6 +86,18 @@ impl GrowableNodes {
         }
     }
 
+    #[inline(never)]
+    fn write_slack(&mut self, id: SlotId, slack: u64) {
+        let own = if slack > 0 {
+            self.slack.slot(id.index(), 0)
+        } else {
+            self.slack.get_mut(id.index())
+        };
+        if let Some(own) = own {
+            *own = slack;
+        }
+    }
+
     fn cell(&mut self, index: usize) -> Option<&mut u128> {
         let (group, place) = place_of(index);
         self.groups.get_mut(group)?.0.get_mut(place)
@@ -90,6 +105,8 @@ impl GrowableNodes {
 }
 
 impl Nodes for GrowableNodes {
+    type Slack = u64;
+
     #[inline]
     fn len(&self) -> usize {
         self.len
@@ -167,6 +184,23 @@ impl Nodes for GrowableNodes {
     fn clear_position(&mut self, id: SlotId) {
         if let Some(position) = self.position.get_mut(id.index()) {
             *position = NOWHERE;
+        }
+    }
+
+    #[inline]
+    fn has_slack(&self) -> bool {
+        !self.slack.is_empty()
+    }
+
+    #[inline]
+    fn slack(&self, id: SlotId) -> u64 {
+        self.slack.get(id.index()).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn set_slack(&mut self, id: SlotId, slack: u64) {
+        if slack > 0 || self.has_slack() {
+            self.write_slack(id, slack);
         }
     }
 }
