@@ -39,6 +39,7 @@ mod room_wakes;
 mod run_rate;
 mod run_rates;
 mod shutdown;
+mod slack;
 mod snapshot;
 mod stale_tickets;
 mod ties;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSuspension};
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 
 use crate::limiter::{FloatBits, LimiterSpec};
@@ -457,8 +457,8 @@ impl<M: Note + 'static> Family for Growing<M> {
 struct OfSize<const N: usize, M>(PhantomData<M>);
 
 impl<const N: usize, M: Note + 'static> Family for OfSize<N, M> {
-    type One = WithSuspension;
-    type Three = WithSuspension<Levels<3>>;
+    type One = WithSlack<WithSuspension>;
+    type Three = WithSlack<WithSuspension<Levels<3>>>;
     type Of<P: Kind + 'static> = Direct<P, Fixed<N>, M>;
 }
 

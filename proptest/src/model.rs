@@ -37,6 +37,7 @@ use debounce::Burst;
 use drains::Drains;
 pub use fingerprint::Fingerprint;
 use records::Memory;
+use slack::Window;
 
 /// Whose rules a [`Model`] follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +103,12 @@ pub struct Model {
     began_by_pause: Vec<(Key, u8)>,
     /// Keys can be suspended.
     may_suspend: bool,
-    /// Delays that may become longer do.
+    /// Delays may have slack.
     may_slacken: bool,
+    /// One has, or one before it had.
+    has_windows: bool,
+    /// An operation looks, so that open windows count.
+    is_looking: bool,
     /// One was, or was resumed.
     has_suspended: bool,
     /// Keys of which nothing else is left, in the order in which they came to rest.
@@ -147,6 +152,9 @@ pub struct Model {
 /// A key that will be added later.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
+    /// When the key may be added, if an operation looks.
+    opens: Instant,
+    /// When it is added at the latest.
     due: Instant,
     number: u64,
     key: Key,
@@ -187,6 +195,8 @@ impl Model {
             began_by_pause: Vec::new(),
             may_suspend: true,
             may_slacken: true,
+            has_windows: false,
+            is_looking: true,
             has_suspended: false,
             records: Vec::new(),
             is_shutting_down: false,
@@ -263,13 +273,13 @@ impl Model {
     }
 
     /// delaying_queue.go, AddAfter.
-    fn add_later(&mut self, key: Key, due: Instant) -> Result<Added, Rejected<Key>> {
+    fn add_later(&mut self, key: Key, window: Window) -> Result<Added, Rejected<Key>> {
         if self.is_shutting_down {
             return self.refuse(key);
         }
         self.arrive_at(key);
         self.make_room(key)?;
-        Ok(self.retry_at(key, due, 0))
+        Ok(self.retry_at(key, window, 0))
     }
 
     /// rate_limiting_queue.go, AddRateLimited. client-go charges its limiter even when nothing can
@@ -286,7 +296,7 @@ impl Model {
             return Ok(Scheduled { delay, added });
         }
         let level = self.retry_level(key);
-        let added = self.retry_at(key, self.now + delay, level);
+        let added = self.retry_at(key, Window::exact(self.now + delay), level);
         self.note_backoff(key, self.now + delay);
         let added = self.hold_back(key, added);
         Ok(Scheduled { delay, added })
@@ -310,7 +320,7 @@ impl Model {
         }
         let held = self.held_until(key);
         if is_after(held, at) && !self.processing.contains(&key) {
-            return self.schedule(key, held, level);
+            return self.schedule(key, Window::exact(held), level);
         }
         remove(&mut self.queued_at, key);
         self.queued_at.push((key, level));
@@ -339,22 +349,30 @@ impl Model {
         Added::Ready
     }
 
-    fn retry_at(&mut self, key: Key, due: Instant, level: u8) -> Added {
+    fn retry_at(&mut self, key: Key, window: Window, level: u8) -> Added {
         self.figures.retries += 1;
-        let due = self.due_of_add(key, due);
-        if !is_after(due, self.now) {
+        let window = self.window_of_add(key, window);
+        if !is_after(window.opens, self.now) {
             return self.mark(key, self.now, level);
         }
-        self.schedule(key, due, level)
+        self.schedule(key, window, level)
     }
 
     /// delaying_queue.go, insert. An entry that moves is numbered again, so that entries with equal
     /// deadlines leave in the order in which they got them.
-    fn schedule(&mut self, key: Key, due: Instant, level: u8) -> Added {
+    ///
+    /// Of two windows the earlier beginning and the earlier end count.
+    fn schedule(&mut self, key: Key, window: Window, level: u8) -> Added {
+        let Window { mut opens, due } = window;
         self.end_burst_at(key, due);
+        if self.is_suspended(key) {
+            opens = due;
+        }
+        self.has_windows |= opens != due;
         let number = self.entries;
         self.entries += 1;
         let entry = Waiting {
+            opens,
             due,
             number,
             key,
@@ -362,7 +380,11 @@ impl Model {
             backs_off: false,
             pauses: 0,
         };
-        let known = self.waiting.iter_mut().find(|known| known.key == key);
+        let mut known = self.waiting.iter_mut().find(|known| known.key == key);
+        if let Some(known) = known.as_mut() {
+            known.opens = known.opens.min(opens);
+            opens = known.opens;
+        }
         let added = match known {
             Some(known) if known.due <= due && known.level >= level => Added::Coalesced,
             Some(known) if known.due <= due => {
@@ -373,7 +395,11 @@ impl Model {
             Some(known) => {
                 let before = known.level;
                 let level = level.max(before);
-                *known = Waiting { level, ..entry };
+                *known = Waiting {
+                    opens,
+                    level,
+                    ..entry
+                };
                 if level > before {
                     self.count(key);
                 }
@@ -412,6 +438,7 @@ impl Model {
     /// > While no key is ready or active, an operation also skips each key whose
     /// > [suspension](crate::Session::suspend) has ended but which a hold delays.
     fn release_with(&mut self, most: usize, own: Option<Key>) -> bool {
+        let named = own;
         let (mut keys, mut groups, mut released) = (most, most, false);
         while keys > 0 || groups > 0 {
             let first = self.first_waiting().filter(|first| self.is_due(first));
@@ -425,7 +452,13 @@ impl Model {
                 .deadlines()
                 .into_iter()
                 .find(|entry| keys == 1 && Some(entry.key) == own && self.is_due(entry));
-            let Some(next) = own.or(first).filter(|_| keys > 0) else {
+            let next = own.or(first).filter(|_| keys > 0);
+            // An operation on a key makes that key ready, also behind a closed window.
+            let behind = || {
+                let mut deadlines = self.deadlines().into_iter();
+                deadlines.find(|entry| Some(entry.key) == named && self.is_due(entry))
+            };
+            let Some(next) = next.or_else(|| behind().filter(|_| keys > 0)) else {
                 break;
             };
             self.has_tied |= own.is_none()
@@ -450,12 +483,17 @@ impl Model {
         released
     }
 
+    /// A key counts as ready since the look, or since its deadline if that is earlier.
     fn come_due(&mut self, entry: Waiting) {
+        let at = match self.is_shutting_down {
+            true => entry.due,
+            false => entry.due.min(self.now),
+        };
         if self.is_suspended(entry.key) {
-            return self.end_suspension(entry.key, entry.due, true);
+            return self.end_suspension(entry.key, at, true);
         }
         self.stop_waiting(entry.key);
-        self.mark(entry.key, entry.due, entry.level);
+        self.mark(entry.key, at, entry.level);
         if entry.pauses > 0 {
             self.began_by_pause.push((entry.key, entry.pauses));
         }
@@ -465,8 +503,8 @@ impl Model {
     fn arrive(&mut self) {
         match self.due_keys_max {
             Some(most) => drop(self.release(usize::from(most))),
-            // Only a suspension can end at once.
-            None if self.has_suspended => drop(self.release(usize::MAX)),
+            // Only a suspension can end at once, and only a look makes a key ready early.
+            None if self.has_suspended || self.has_windows => drop(self.release(usize::MAX)),
             None => self.groups_come_due(),
         }
     }
@@ -475,7 +513,10 @@ impl Model {
     /// own, if that is due.
     fn arrive_at(&mut self, key: Key) {
         match self.due_keys_max {
-            None => self.arrive(),
+            None => {
+                self.arrive();
+                let _ = self.release_own(key);
+            }
             Some(most) => {
                 let _ = self.release_with(usize::from(most), Some(key));
             }
@@ -523,12 +564,15 @@ impl Model {
 
     /// Shutdown stops the time: what is not due by then is left over.
     fn is_due(&self, entry: &Waiting) -> bool {
-        let (due, number) = if self.is_shutting_down {
-            self.closed_at
+        if self.is_shutting_down {
+            return (entry.due, entry.number) < self.closed_at && !entry.due.is_never();
+        }
+        let at = if self.is_looking {
+            entry.opens
         } else {
-            (self.now, u64::MAX)
+            entry.due
         };
-        (entry.due, entry.number) < (due, number) && !entry.due.is_never()
+        at <= self.now && !entry.due.is_never()
     }
 
     /// Whether deadlines have passed that no operation has applied.

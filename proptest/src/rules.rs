@@ -46,6 +46,7 @@ pub(crate) enum Need {
     Groups,
     Aging,
     Policy,
+    Slack,
     Panics,
     Lock,
 }
@@ -74,6 +75,9 @@ impl Rule {
             }
             Some(Need::Policy) if !subject.abilities().governs => {
                 lacks("the queue can have no policy")
+            }
+            Some(Need::Slack) if !subject.abilities().slackens => {
+                lacks("the delays of the queue are exact")
             }
             Some(Need::Groups) if !subject.abilities().groups => lacks("the queue has no groups"),
             Some(Need::Panics) if subject.apply(&Operation::PanicAtWork) != Answer::Is(true) => {

@@ -220,6 +220,8 @@ pub struct Abilities {
     pub governs: bool,
     /// The queue can [suspend keys](Operation::Suspend).
     pub suspends: bool,
+    /// Delays may have slack.
+    pub slackens: bool,
     /// A call that waits can be cancelled, as a future is by dropping it.
     pub cancels: bool,
     /// The shortest time that its timers can tell apart, at least a nanosecond. Histories are drawn
@@ -243,6 +245,7 @@ impl Default for Abilities {
             limits_keys: false,
             governs: true,
             suspends: true,
+            slackens: true,
             cancels: true,
             grain: Duration::from_nanos(1),
             places: None,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use requeue_core::priority::{Levels, Plain, WithSuspension};
+use requeue_core::priority::{Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::Growable;
 use requeue_proptest::combinations::{
     Combination, Family, Without, core, covering, kind_of, options, tuples,
@@ -98,8 +98,8 @@ fn calls_on_tokio() {
 struct OnEmbassy<const N: usize>;
 
 impl<const N: usize> Family for OnEmbassy<N> {
-    type One = WithSuspension;
-    type Three = WithSuspension<Levels<3>>;
+    type One = WithSlack<WithSuspension>;
+    type Three = WithSlack<WithSuspension<Levels<3>>>;
     type Of<P: Kind + 'static> = OnWorkQueue<Embassy<N, P>>;
 }
 

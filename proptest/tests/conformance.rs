@@ -2,7 +2,7 @@
 
 use ::std::collections::BTreeMap;
 
-use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSuspension};
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSlack, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance::{NotTried, drawn, rules_not_tried};
 use requeue_proptest::subject::{Direct, Embassy, Loops, OnWorkQueue, Subject, Tasks, Threads};
@@ -23,7 +23,7 @@ type Leveled = Levels<3>;
 type Aged = Aging<Levels<3>>;
 type Grouped = Groups<u8>;
 type GroupedLevels = Groups<u8, Levels<3>>;
-type GovernedLevels = WithSuspension<Levels<3>>;
+type GovernedLevels = WithSlack<WithSuspension<Levels<3>>>;
 type AgingGroups = Groups<u8, Aging<GovernedLevels>, 4>;
 
 macro_rules! conform {
@@ -38,13 +38,13 @@ macro_rules! conform {
 // The state machine, which leaves waiting to others, without a policy too, as most queues of a
 // fixed size are; the runtimes; the model.
 conform! {
-    core_fixed_1: Direct<WithSuspension, Fixed<1>>;
-    core_fixed_2: Direct<WithSuspension, Fixed<2>>;
+    core_fixed_1: Direct<WithSlack<WithSuspension>, Fixed<1>>;
+    core_fixed_2: Direct<WithSlack<WithSuspension>, Fixed<2>>;
     core_fixed_3: Direct<Plain, Fixed<3>>;
-    core_fixed_64: Direct<WithSuspension, Fixed<64>>;
+    core_fixed_64: Direct<WithSlack<WithSuspension>, Fixed<64>>;
     core_fixed_64_without_policy: Direct<Plain, Fixed<64>>;
     core_fixed_64_with_levels: Direct<GovernedLevels, Fixed<64>>;
-    core_fixed_64_with_groups: Direct<Groups<u8, WithSuspension>, Fixed<64>>;
+    core_fixed_64_with_groups: Direct<Groups<u8, WithSlack<WithSuspension>>, Fixed<64>>;
     core_fixed_64_with_aging: Direct<Aging<GovernedLevels>, Fixed<64>>;
     core_growable: Direct<Plain, Growable>;
     core_growable_for_64: Direct<Plain, Growable, Figures, 64>;
@@ -62,12 +62,12 @@ conform! {
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
     tokio_with_aging: OnWorkQueue<Tasks<Aged>>;
-    embassy: OnWorkQueue<Embassy<64, WithSuspension>>;
+    embassy: OnWorkQueue<Embassy<64, WithSlack<WithSuspension>>>;
     embassy_without_policy: OnWorkQueue<Embassy<64>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
     embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8, WithSuspension>>>;
     embassy_with_aging: OnWorkQueue<Embassy<64, WithSuspension<Aging<Levels<3>>>>>;
-    bare: OnWorkQueue<Loops<64, WithSuspension>>;
+    bare: OnWorkQueue<Loops<64, WithSuspension<WithSlack>>>;
     bare_without_policy: OnWorkQueue<Loops<64>>;
     bare_with_levels: OnWorkQueue<Loops<64, GovernedLevels>>;
     bare_with_groups: OnWorkQueue<Loops<64, Groups<u8, WithSuspension>>>;
@@ -87,14 +87,14 @@ macro_rules! drawn {
 
 // Variants that no combination of options has, on which only histories are drawn.
 drawn! { operations_on_a_few_keys, REGRESSIONS:
-    core_fixed_64_with_wide_numbers: Direct<WithSuspension, Fixed<64, u16>>;
+    core_fixed_64_with_wide_numbers: Direct<WithSlack<WithSuspension>, Fixed<64, u16>>;
     core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, ()>;
     core_growable_without_metrics: Direct<Plain, Growable, ()>;
     core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, ()>;
 }
 
 drawn! { operations_on_many_keys, REGRESSIONS:
-    core_fixed_20_crowded: Direct<WithSuspension, Fixed<20>>;
+    core_fixed_20_crowded: Direct<WithSlack<WithSuspension>, Fixed<20>>;
 }
 
 drawn! { histories_of_calls, HISTORIES:
@@ -128,6 +128,7 @@ const NO_LEVELS: (&str, usize) = ("the queue has too few priority levels", 8);
 const NO_AGING: (&str, usize) = ("the keys of the queue do not age", 4);
 const NO_GROUPS: (&str, usize) = ("the queue has no groups", 4);
 const NO_POLICY: (&str, usize) = ("the queue can have no policy", 23);
+const NO_SLACK: (&str, usize) = ("the delays of the queue are exact", 7);
 const NO_PANICS: (&str, usize) = ("the binding does not override panic_at_work", 2);
 const NO_LOCK: (&str, usize) = ("the queue has no lock", 1);
 const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
@@ -140,8 +141,8 @@ fn only_these_rules_are_not_tried_on_core() {
     assert_not_tried::<Direct<Plain, Growable, Figures, 64>>(&with(&[NO_LEVELS]));
     assert_not_tried::<Direct<Leveled, Growable>>(&with(&[NO_CAPACITY]));
     let of_fixed = [NO_RECORDS, NO_LIMIT, NO_LEVELS];
-    assert_not_tried::<Direct<WithSuspension, Fixed<64>>>(&with(&of_fixed));
-    let of_plain = [&of_fixed[..], &[NO_POLICY]].concat();
+    assert_not_tried::<Direct<WithSlack<WithSuspension>, Fixed<64>>>(&with(&of_fixed));
+    let of_plain = [&of_fixed[..], &[NO_POLICY, NO_SLACK]].concat();
     assert_not_tried::<Direct<Plain, Fixed<64>>>(&with(&of_plain));
 }
 
@@ -153,7 +154,7 @@ fn only_these_rules_are_not_tried_on_runtimes() {
     // Its room is in the type.
     let no_limit = (NO_LIMIT.0, 3);
     let of_embassy = [NO_RECORDS, no_limit, NO_LEVELS, NO_AGING, NO_GROUPS];
-    assert_not_tried::<OnWorkQueue<Embassy<64, WithSuspension>>>(&of_embassy);
+    assert_not_tried::<OnWorkQueue<Embassy<64, WithSlack<WithSuspension>>>>(&of_embassy);
     let of_threads = [
         NO_CAPACITY,
         NO_AGING,
@@ -178,7 +179,7 @@ fn only_these_rules_are_not_tried_on_runtimes() {
         ("the queue has no call WaitIdle", 3),
         ("the queue has no call WaitSettled", 1),
     ];
-    assert_not_tried::<OnWorkQueue<Loops<64, WithSuspension>>>(&of_loops);
+    assert_not_tried::<OnWorkQueue<Loops<64, WithSuspension<WithSlack>>>>(&of_loops);
 }
 
 #[test]

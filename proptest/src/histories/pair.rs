@@ -76,7 +76,7 @@ impl Pair {
             .with_levels(abilities.levels)
             .with_groups(abilities.groups)
             .with_suspensions(abilities.suspends)
-            .with_slack(abilities.governs)
+            .with_slack(abilities.slackens)
             .with_times(subject.figures().is_some())
             .with_backlog(abilities.due_keys_max);
         if let Some(cap) = setup.groups.filter(|_| abilities.groups) {

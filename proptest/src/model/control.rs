@@ -6,6 +6,7 @@ use std::time::Duration;
 use requeue_core::limiter::RateLimiter;
 use requeue_core::{Added, Instant, KeyState, Merge, Rejected};
 
+use super::slack::Window;
 use super::{Model, is_after, remove};
 use crate::subject::{Key, Left};
 
@@ -41,7 +42,7 @@ impl Model {
         let held = self.held_until(key);
         match entry {
             Some(entry) if is_after(held, self.now) && entry.due > held => {
-                self.move_deadline(key, held);
+                self.move_deadline(key, Window::exact(held));
             }
             Some(_) if is_after(held, self.now) => {}
             Some(entry) => {
@@ -83,6 +84,12 @@ impl Model {
     /// together. Their order is not, nor which of the keys still take room that a record needs.
     pub(crate) fn cancels_in_order(&self, key: Key) -> bool {
         let keys = self.with_work_from(key);
+        // A window that is open behind a closed one counts once that one is gone.
+        let entries = self.deadlines();
+        let is_hidden = |entry: &super::Waiting| entry.opens < entry.due && self.is_due(entry);
+        if entries.iter().any(is_hidden) {
+            return false;
+        }
         let rests = |key: &&Key| self.has_record(**key) && !self.processing.contains(key);
         match keys.iter().filter(rests).count() {
             0 => true,
@@ -91,9 +98,9 @@ impl Model {
         }
     }
 
-    pub(super) fn add_now_or_at(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
-        match due {
-            Some(due) => self.retry_at(key, due, level),
+    pub(super) fn add_now_or_at(&mut self, key: Key, window: Option<Window>, level: u8) -> Added {
+        match window {
+            Some(window) => self.retry_at(key, window, level),
             None => self.mark(key, self.now, level),
         }
     }
@@ -110,16 +117,23 @@ impl Model {
         &mut self,
         key: Key,
         rule: Merge,
-        due: Option<Instant>,
+        window: Option<Window>,
         level: u8,
     ) -> Added {
         let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
         let Some(entry) = entry else {
-            return self.add_now_or_at(key, due, level);
+            return self.add_now_or_at(key, window, level);
         };
-        let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
-        let is_later = is_after(asked, self.now);
-        let asked = asked.max(self.now);
+        let at_once = Window::exact(Instant::EPOCH);
+        let asked = self.window_of_add(key, window.unwrap_or(at_once));
+        let is_later = is_after(asked.opens, self.now);
+        let asked = if is_later {
+            asked
+        } else {
+            Window::exact(self.now)
+        };
+        let opens = Self::opens_merged(rule, entry.opens, asked.opens);
+        let asked = asked.due;
         let chosen = match rule {
             Merge::Latest => asked.max(entry.due),
             Merge::Replace => asked,
@@ -127,9 +141,10 @@ impl Model {
         };
         if chosen == entry.due {
             // As if it were asked for once more, but that the order of ties stays.
-            self.figures.retries += u64::from(due.is_some());
+            self.figures.retries += u64::from(window.is_some());
             let bursts = self.bursts.clone();
-            let added = self.schedule(key, chosen, level);
+            let added = self.schedule(key, Window::exact(chosen), level);
+            self.open_at(key, opens);
             if rule == Merge::Keep || asked != chosen {
                 self.bursts = bursts;
             }
@@ -138,10 +153,10 @@ impl Model {
         self.stop_waiting(key);
         let level = level.max(entry.level);
         let added = if is_later {
-            self.figures.retries += u64::from(due.is_some());
-            self.schedule(key, chosen, level)
+            self.figures.retries += u64::from(window.is_some());
+            self.schedule(key, Window { opens, due: chosen }, level)
         } else {
-            self.add_now_or_at(key, due, level)
+            self.add_now_or_at(key, window, level)
         };
         match added {
             // Of a suspended key, its end is no deadline that was moved.
@@ -173,7 +188,7 @@ impl Model {
         }
         Ok(match left.left {
             Duration::ZERO => self.mark(key, self.now, left.priority),
-            delay => self.retry_at(key, self.now + delay, left.priority),
+            delay => self.retry_at(key, Window::exact(self.now + delay), left.priority),
         })
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use requeue_core::{Added, Instant, Rejected};
 
+use super::slack::Window;
 use super::{Model, is_after, remove};
 use crate::subject::Key;
 
@@ -50,9 +51,10 @@ impl Model {
         let burst = burst.filter(|burst| entry.is_some_and(|entry| entry.due == burst.due));
         let first = burst.map_or(self.now, |burst| burst.first);
         let due = (self.now + quiet).min(first + max);
-        let due = self.due_of_add(key, due);
+        let window = self.window_of_add(key, Window::exact(due));
+        let due = window.due;
         let Some(entry) = entry.filter(|_| burst.is_some()) else {
-            let added = self.retry_at(key, due, 0);
+            let added = self.retry_at(key, window, 0);
             if matches!(added, Added::Delayed | Added::Sooner) {
                 self.bursts.push((key, Burst { first, due }));
             }
@@ -64,7 +66,7 @@ impl Model {
             return Ok(self.mark(key, self.now, entry.level));
         }
         if due != entry.due {
-            self.move_deadline(key, due);
+            self.move_deadline(key, window);
         }
         self.bursts.push((key, Burst { first, due }));
         Ok(if due == entry.due {

@@ -53,26 +53,23 @@ impl Model {
             Action::Retry => Some(self.charge(key)),
             Action::Snooze(delay) => Some(delay),
             Action::Suspend(timeout) => {
-                let timeout = self.slackened(timeout, slack);
-                self.plan_suspension(key, timeout)
+                let window = self.window_after(timeout, slack);
+                self.plan_suspension(key, timeout, window)
             }
             Action::Poll(first, times) => Some(self.poll(first, times, pauses)),
             _ => None,
         };
-        let delay = match action {
-            Action::Suspend(_) => delay,
-            _ => delay.map(|delay| self.slackened(delay, slack)),
-        };
-        if let Some(delay) = delay {
-            let due = self.now + delay;
+        // "`Finished` [has] the delay without the slack."
+        let window = delay.map(|delay| self.window_after(delay, slack));
+        if let Some(window) = window {
             let level = self.running_level(key);
             if !self.is_shutting_down {
-                self.retry_at(key, due, level);
+                self.retry_at(key, window, level);
                 if action == Action::Retry {
-                    self.note_backoff(key, due);
+                    self.note_backoff(key, window.due);
                 }
             } else if !self.dirty.contains(&key) {
-                self.schedule(key, due, level);
+                self.schedule(key, window, level);
             }
         }
         let was_dirty = self.dirty.contains(&key);
@@ -82,8 +79,8 @@ impl Model {
             _ if held.is_never() => Duration::MAX,
             left => left,
         };
-        if let (Action::Poll(..), Some(delay), false) = (action, delay, was_dirty) {
-            self.pause_until(key, (self.now + delay).max(held), pauses);
+        if let (Action::Poll(..), Some(window), false) = (action, window, was_dirty) {
+            self.pause_until(key, window.due.max(held), pauses);
         }
         let is_held = was_dirty && !ready;
         let delay = delay.map(|delay| delay.max(left));

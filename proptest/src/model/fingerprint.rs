@@ -23,6 +23,8 @@ pub struct Fingerprint {
     cancelled: Vec<Key>,
     /// And whether they back off, and are due: after shutdown the deadline does not say.
     waiting: Vec<(Key, Instant, u8, bool, bool)>,
+    /// When the windows of those open that are not exact.
+    opens: Vec<(Key, Instant)>,
     /// How many pauses in a row there were.
     pauses: Vec<(Key, u8)>,
     failures: Vec<(Key, Memory)>,
@@ -84,6 +86,10 @@ impl Fingerprint {
             .collect();
         for suspended in &mut self.suspended {
             suspended.until = relative(suspended.until);
+            suspended.opens = relative(suspended.opens);
+        }
+        for (_, opens) in &mut self.opens {
+            *opens = relative(*opens);
         }
         for (_, first) in &mut self.bursts {
             *first = Instant::EPOCH + now.saturating_since(*first);
@@ -126,6 +132,8 @@ impl Model {
             began_by_pause,
             may_suspend: _,
             may_slacken: _,
+            has_windows: _,
+            is_looking: _,
             has_suspended,
             records,
             is_shutting_down,
@@ -179,6 +187,11 @@ impl Model {
                     let is_due = self.is_due(entry);
                     (entry.key, entry.due, entry.level, entry.backs_off, is_due)
                 })
+                .collect(),
+            opens: waiting
+                .iter()
+                .filter(|entry| entry.opens != entry.due)
+                .map(|entry| (entry.key, entry.opens))
                 .collect(),
             pauses,
             failures,

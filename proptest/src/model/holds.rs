@@ -4,6 +4,7 @@
 
 use requeue_core::{Added, Instant};
 
+use super::slack::Window;
 use super::{Model, is_after, remove};
 use crate::limiter::AnyRecord;
 use crate::subject::Key;
@@ -21,7 +22,7 @@ impl Model {
         memory.map_or(Instant::EPOCH, |(_, memory)| memory.held_until)
     }
 
-    /// When an add comes that is asked for at `due`.
+    /// When an add comes that is asked for at a time.
     ///
     /// > it is added, now or for a time before the hold is over | delayed until the hold is over
     ///
@@ -29,11 +30,11 @@ impl Model {
     ///
     /// A suspended key is added at once all the same, and waits for the end of its hold when it is
     /// resumed.
-    pub(super) fn due_of_add(&self, key: Key, due: Instant) -> Instant {
-        if self.is_suspended(key) && !is_after(due, self.now) {
-            return due;
+    pub(super) fn window_of_add(&self, key: Key, window: Window) -> Window {
+        if self.is_suspended(key) && !is_after(window.opens, self.now) {
+            return window;
         }
-        due.max(self.held_until(key))
+        window.not_before(self.held_until(key))
     }
 
     /// A failure may have begun a hold: the key is no longer ready, nor due before the end of it.
@@ -105,7 +106,7 @@ impl Model {
         self.figures.depth -= 1;
         remove(&mut self.added, key);
         let level = self.queued_level(key);
-        self.schedule(key, held, level);
+        self.schedule(key, Window::exact(held), level);
         self.note_flushes_of(key);
     }
 
@@ -113,19 +114,22 @@ impl Model {
         let entry = self.waiting.iter().find(|entry| entry.key == key).copied();
         let before = entry.filter(|entry| entry.due < held);
         if let Some(before) = before {
-            self.move_deadline(key, held);
+            self.move_deadline(key, Window::exact(held));
             self.begin_pause(key, before.pauses);
+        } else if let Some(entry) = entry {
+            self.open_at(key, entry.opens.max(held));
         }
         before.is_some()
     }
 
     /// An entry that moves is numbered again.
-    pub(super) fn move_deadline(&mut self, key: Key, due: Instant) {
-        self.end_burst_at(key, due);
+    pub(super) fn move_deadline(&mut self, key: Key, window: Window) {
+        self.end_burst_at(key, window.due);
         let number = self.entries;
         self.entries += 1;
         if let Some(entry) = self.waiting.iter_mut().find(|entry| entry.key == key) {
-            entry.due = due;
+            entry.opens = window.opens;
+            entry.due = window.due;
             entry.number = number;
             entry.backs_off = false;
             entry.pauses = 0;

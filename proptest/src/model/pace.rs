@@ -49,8 +49,10 @@ impl Model {
         handed
     }
 
-    /// Whether a call would get a key now.
+    /// Whether there is a key now for a call that sleeps. An open window wakes no call.
     pub(crate) fn has_a_key_now(&self) -> bool {
-        self.clone().get().is_some()
+        let mut asleep = self.clone();
+        asleep.is_looking = false;
+        asleep.get().is_some()
     }
 }

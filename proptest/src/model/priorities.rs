@@ -2,6 +2,7 @@
 
 use requeue_core::{AddOptions, Added, Instant, Merge, Rejected};
 
+use super::slack::Window;
 use super::{Model, Rules, is_after, remove};
 use crate::subject::{Key, Scheduled};
 
@@ -29,17 +30,16 @@ impl Model {
             None if options.rate_limited => self.retry_level(key),
             None => 0,
         };
-        let is_limit = limit.is_some() && delay == limit;
-        let delay = delay.map(|delay| self.slackened(delay, options.slack));
-        let due = delay.map(|delay| self.now + delay);
+        let window = delay.map(|delay| self.window_after(delay, options.slack));
         let mut added = match options.merge {
-            Merge::Earliest => self.add_now_or_at(key, due, level),
-            Merge::Once => self.expedite(key, due, level),
-            rule => self.merge(key, rule, due, level),
+            Merge::Earliest => self.add_now_or_at(key, window, level),
+            Merge::Once => self.expedite(key, window, level),
+            rule => self.merge(key, rule, window, level),
         };
         if let Some(limit) = limit {
-            let backoff = due.filter(|_| is_limit);
-            self.note_backoff(key, backoff.unwrap_or(self.now + limit));
+            let backoff = window.filter(|_| delay == Some(limit));
+            let due = backoff.map_or(self.now + limit, |window| window.due);
+            self.note_backoff(key, due);
             added = self.hold_back(key, added);
         }
         let delay = delay.unwrap_or_default();
@@ -50,10 +50,11 @@ impl Model {
     ///
     /// > The key runs once, at the earliest time for which it was added. An add without a delay
     /// > removes the deadline.
-    fn expedite(&mut self, key: Key, due: Option<Instant>, level: u8) -> Added {
-        self.figures.retries += u64::from(due.is_some());
-        let asked = self.due_of_add(key, due.unwrap_or(Instant::EPOCH));
-        if is_after(asked, self.now) && !self.runs_anyway(key) {
+    fn expedite(&mut self, key: Key, window: Option<Window>, level: u8) -> Added {
+        self.figures.retries += u64::from(window.is_some());
+        let at_once = Window::exact(Instant::EPOCH);
+        let asked = self.window_of_add(key, window.unwrap_or(at_once));
+        if is_after(asked.opens, self.now) && !self.runs_anyway(key) {
             return self.schedule(key, asked, level);
         }
         let pending = self.waiting.iter().find(|entry| entry.key == key).copied();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use requeue_core::binding::{Next, Wake};
 use requeue_core::{Action, Added, AddedMany, Finished, Instant, KeyState, Rejected, Stats};
 
-use super::slack::roundest;
+use super::slack::Window;
 use super::{Model, Rules, Waiting, remove};
 use crate::Figures;
 use crate::operation::{Answer, Drain, Handed, Key, Operation, Run};
@@ -69,6 +69,10 @@ impl Model {
         // It shows what is due as ready, and changes nothing.
         let mut seen = self.clone();
         while seen.release(usize::MAX) {}
+        for key in seen.held_keys() {
+            // "A snapshot shows a key with an open window as ready."
+            while seen.release_own(key) {}
+        }
         let keys = seen.held_keys().into_iter();
         keys.flat_map(|key| Some((key, seen.know(key)?))).collect()
     }
@@ -147,12 +151,14 @@ impl Subject for Model {
     fn apply(&mut self, operation: &Operation) -> Answer {
         match *operation {
             Operation::Add(key) => Answer::Added(self.add_key(key)),
-            Operation::AddAfter(key, delay) => Answer::Added(self.add_later(key, self.now + delay)),
-            Operation::AddWithin(key, delay, slack) => {
-                let earliest = self.now + delay;
-                Answer::Added(self.add_later(key, roundest(earliest, slack)))
+            Operation::AddAfter(key, delay) => {
+                Answer::Added(self.add_later(key, Window::exact(self.now + delay)))
             }
-            Operation::AddAt(key, due) => Answer::Added(self.add_later(key, due)),
+            Operation::AddWithin(key, delay, slack) => {
+                let window = Window::of(self.now + delay, slack);
+                Answer::Added(self.add_later(key, window))
+            }
+            Operation::AddAt(key, due) => Answer::Added(self.add_later(key, Window::exact(due))),
             Operation::AddRateLimited(key) => Answer::Scheduled(self.retry(key)),
             Operation::AddWith(key, options) => Answer::Scheduled(self.add_as(key, options)),
             Operation::AddDisplacing(key, options) => {
@@ -305,7 +311,10 @@ impl Subject for Model {
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
         if self.due_keys_max.is_none() && !self.is_shutting_down {
+            // No operation looks: a window may be open, and its key waits.
+            self.is_looking = false;
             self.release(usize::MAX);
+            self.is_looking = true;
         }
     }
 

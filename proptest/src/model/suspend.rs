@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use requeue_core::{Added, Instant, Why};
 
+use super::slack::Window;
 use super::{Model, Waiting, is_after, remove};
 use crate::subject::Key;
 
@@ -12,6 +13,8 @@ use crate::subject::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspended {
     pub(super) key: Key,
+    /// "The timeout of `Action::Suspend` may have slack".
+    pub(super) opens: Instant,
     pub(super) until: Instant,
     /// That of its entry among the deadlines.
     number: u64,
@@ -22,7 +25,7 @@ pub(super) struct Suspended {
 /// How a key will be suspended when its run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    until: Instant,
+    window: Window,
     /// The action asks for a run after that.
     asks: bool,
 }
@@ -59,6 +62,7 @@ impl Model {
         let waiting = self.waiting.iter().copied();
         let own = waiting.filter(|entry| !self.is_suspended(entry.key));
         let ends = self.suspended.iter().map(|suspended| Waiting {
+            opens: suspended.opens,
             due: suspended.until,
             number: suspended.number,
             key: suspended.key,
@@ -91,21 +95,23 @@ impl Model {
             return false;
         }
         self.arrive_at(key);
+        let window = Window::exact(until);
         if let Some(before) = self.suspension(key) {
             self.suspended.retain(|suspended| suspended.key != key);
-            self.begin_suspension(key, until, before.queued);
+            self.begin_suspension(key, window, before.queued);
         } else if self.processing.contains(&key) {
             self.has_suspended = true;
             self.resumed.retain(|other| *other != key);
             remove(&mut self.suspensions, key);
-            let plan = Plan { until, asks: false };
+            let asks = false;
+            let plan = Plan { window, asks };
             self.suspensions.push((key, plan));
         } else if self.queue.contains(&key) {
             let level = self.queued_level(key);
             self.leave_the_queue(key);
-            self.begin_suspension(key, until, Some(level));
+            self.begin_suspension(key, window, Some(level));
         } else if self.waiting.iter().any(|entry| entry.key == key) {
-            self.begin_suspension(key, until, None);
+            self.begin_suspension(key, window, None);
         } else {
             return false;
         }
@@ -114,7 +120,12 @@ impl Model {
 
     /// What an action asks for. Returns how long the key waits if it is not to be suspended: it was
     /// resumed since, or it cannot be.
-    pub(super) fn plan_suspension(&mut self, key: Key, timeout: Duration) -> Option<Duration> {
+    pub(super) fn plan_suspension(
+        &mut self,
+        key: Key,
+        timeout: Duration,
+        window: Window,
+    ) -> Option<Duration> {
         if !self.may_suspend {
             return Some(timeout);
         }
@@ -123,8 +134,8 @@ impl Model {
         }
         self.has_suspended = true;
         remove(&mut self.suspensions, key);
-        let until = self.now + timeout;
-        self.suspensions.push((key, Plan { until, asks: true }));
+        let asks = true;
+        self.suspensions.push((key, Plan { window, asks }));
         None
     }
 
@@ -135,11 +146,11 @@ impl Model {
         if was_dirty {
             self.leave_the_queue(key);
         }
-        let mut until = plan.until;
+        let mut window = plan.window;
         if self.is_shutting_down {
-            until = until.max(self.closed_at.0);
+            window = window.not_before(self.closed_at.0);
         }
-        self.begin_suspension(key, until, dirty.max(asked));
+        self.begin_suspension(key, window, dirty.max(asked));
         let held = self.held_until(key);
         self.put_off(key, held);
         if was_dirty && self.is_shutting_down {
@@ -157,18 +168,22 @@ impl Model {
         self.note_flushes_of(key);
     }
 
-    fn begin_suspension(&mut self, key: Key, until: Instant, queued: Option<u8>) {
+    fn begin_suspension(&mut self, key: Key, window: Window, queued: Option<u8>) {
         self.has_suspended = true;
         self.timed_out.retain(|other| *other != key);
         self.end_pause(key);
         let number = self.entries;
         self.entries += 1;
+        self.has_windows |= window.opens != window.due;
         self.suspended.push(Suspended {
             key,
-            until,
+            opens: window.opens,
+            until: window.due,
             number,
             queued,
         });
+        // Its own deadline has no slack any more.
+        self.open_at(key, window.opens);
         self.settle();
     }
 
@@ -254,9 +269,9 @@ impl Model {
         self.suspended.retain(|suspended| suspended.key != key);
     }
 
-    /// How long a key is suspended at most.
+    /// How long a key is suspended, without slack.
     pub(super) fn suspension_left(&self, key: Key) -> Option<Duration> {
-        let until = self.suspension(key)?.until;
+        let until = self.suspension(key)?.opens;
         Some(match until.saturating_since(self.now) {
             _ if until.is_never() => Duration::MAX,
             left => left,

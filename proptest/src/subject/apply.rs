@@ -21,9 +21,6 @@ macro_rules! answer {
             Operation::AddAfter(key, delay) => {
                 Answer::Added($call!(true, |queue| queue.add_after(key, delay)))
             }
-            Operation::AddWithin(key, delay, slack) => {
-                Answer::Added($call!(true, |queue| queue.add_within(key, delay, slack)))
-            }
             Operation::AddAt(key, due) => {
                 Answer::Added($call!(true, |queue| queue.add_at(key, due)))
             }
@@ -65,7 +62,10 @@ macro_rules! answer {
                 $call!(true, |queue| queue.unpause());
                 Answer::Done
             }
-            Operation::AddDebounced(..) | Operation::Suspend(..) | Operation::LimitKeys(_) => {
+            Operation::AddDebounced(..)
+            | Operation::AddWithin(..)
+            | Operation::Suspend(..)
+            | Operation::LimitKeys(_) => {
                 $session!(true, |queue| <$home>::govern(queue, $operation))
             }
             Operation::SetPolicy(_) | Operation::Resume(_) => {

@@ -44,7 +44,11 @@ pub trait Home: Storage + Sized {
     /// Whether a queue of this kind can suspend keys.
     fn suspends<P: Kind>() -> bool;
 
-    /// Does what only a queue with a policy can, and changes how many keys fit, if it can.
+    /// Whether a queue of this kind uses slack.
+    fn slackens<P: Kind>() -> bool;
+
+    /// Does what only a queue with a policy or with slack can, and changes how many keys fit, if it
+    /// can.
     fn govern<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
         operation: &Operation,
@@ -71,11 +75,18 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
         P::SUSPENDS
     }
 
+    fn slackens<P: Kind>() -> bool {
+        P::SLACKENS
+    }
+
     fn govern<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
         operation: &Operation,
     ) -> Answer {
-        P::govern(session, operation)
+        match *operation {
+            Operation::AddWithin(key, delay, slack) => P::within(session, key, delay, slack),
+            _ => P::govern(session, operation),
+        }
     }
 
     fn limit_failure_records<P: Kind, M: Metrics>(_: &mut Keys<P, Self, M>, _: usize) -> bool {
@@ -102,6 +113,10 @@ impl Home for Growable {
         true
     }
 
+    fn slackens<P: Kind>() -> bool {
+        true
+    }
+
     fn govern<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
         operation: &Operation,
@@ -110,6 +125,9 @@ impl Home for Growable {
             Operation::LimitKeys(keys) => {
                 session.limit_keys(keys);
                 Answer::Done
+            }
+            Operation::AddWithin(key, delay, slack) => {
+                Answer::Added(session.add_within(key, delay, slack))
             }
             _ => suspended!(session, operation),
         }
@@ -228,6 +246,7 @@ impl<P: Kind, S: Home, M: Note, const MAX: usize> Subject for Direct<P, S, M, MA
             limits_keys: S::LIMITS_KEYS,
             governs: S::governs::<P>(),
             suspends: S::suspends::<P>(),
+            slackens: S::slackens::<P>(),
             ..Abilities::default()
         }
     }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use requeue_core::binding::Index;
-use requeue_core::binding::RandomState;
+use requeue_core::binding::{Nodes, RandomState};
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::{
-    Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSuspension,
+    Aging, Groups, Levels, Plain, Priorities, WithPolicy, WithSlack, WithSuspension,
 };
 use requeue_core::storage::{Fixed, Growable, Storage};
 use requeue_core::{GroupLimits, GroupState, Queue};
@@ -124,6 +124,8 @@ pub trait Kind: Priorities + Sized {
     const GOVERNS: bool = false;
     /// Whether a queue of a fixed size can suspend keys.
     const SUSPENDS: bool = false;
+    /// Whether a queue of a fixed size uses slack.
+    const SLACKENS: bool = false;
     /// Whether there are groups.
     const GROUPS: bool = false;
     /// Whether keys age.
@@ -167,6 +169,22 @@ pub trait Kind: Priorities + Sized {
         M: Metrics,
     {
         let _ = (session, operation);
+        Answer::Lacking
+    }
+
+    /// Adds a key within a window to a queue of a fixed size, if it uses slack.
+    fn within<Q, S, M>(
+        session: &mut Access<'_, Q, S, M>,
+        key: Key,
+        delay: Duration,
+        slack: Duration,
+    ) -> Answer
+    where
+        Q: Priorities,
+        S: Storage<Nodes<Q>: Nodes<Slack = Self::FixedSlack>>,
+        M: Metrics,
+    {
+        let _ = (session, key, delay, slack);
         Answer::Lacking
     }
 }
@@ -213,6 +231,24 @@ macro_rules! govern {
     };
 }
 
+macro_rules! within {
+    ($session:ident, $key:ident, $delay:ident, $slack:ident => $answer:expr) => {
+        fn within<Q, S, M>(
+            $session: &mut Access<'_, Q, S, M>,
+            $key: Key,
+            $delay: Duration,
+            $slack: Duration,
+        ) -> Answer
+        where
+            Q: Priorities,
+            S: Storage<Nodes<Q>: Nodes<Slack = Self::FixedSlack>>,
+            M: Metrics,
+        {
+            $answer
+        }
+    };
+}
+
 macro_rules! age {
     ($session:ident, $after:ident => $set:expr) => {
         fn age<Q, S, M>($session: &mut Access<'_, Q, S, M>, $after: Option<Duration>)
@@ -251,41 +287,63 @@ impl<const P: usize> Kind for Levels<P> {
 
 impl<P: Kind<Naming<Key> = ()>> Kind for WithPolicy<P> {
     const GOVERNS: bool = true;
+    const SLACKENS: bool = P::SLACKENS;
     const AGES: bool = P::AGES;
 
     without_groups!();
     age!(session, after => P::age(session, after));
     govern!(session, operation => governed!(session, operation));
+    within!(session, key, delay, slack => P::within(session, key, delay, slack));
 }
 
 impl<P: Kind<Naming<Key> = ()>> Kind for WithSuspension<P> {
     const GOVERNS: bool = true;
+    const SLACKENS: bool = P::SLACKENS;
     const AGES: bool = P::AGES;
     const SUSPENDS: bool = true;
 
     without_groups!();
     age!(session, after => P::age(session, after));
     govern!(session, operation => suspended!(session, operation));
+    within!(session, key, delay, slack => P::within(session, key, delay, slack));
+}
+
+impl<P: Kind<Naming<Key> = ()>> Kind for WithSlack<P> {
+    const GOVERNS: bool = P::GOVERNS;
+    const SUSPENDS: bool = P::SUSPENDS;
+    const SLACKENS: bool = true;
+    const AGES: bool = P::AGES;
+
+    without_groups!();
+    age!(session, after => P::age(session, after));
+    govern!(session, operation => P::govern(session, operation));
+    within!(session, key, delay, slack => {
+        Answer::Added(session.add_within(key, delay, slack))
+    });
 }
 
 impl<P: Kind<Naming<Key> = ()>> Kind for Aging<P> {
     const GOVERNS: bool = P::GOVERNS;
     const SUSPENDS: bool = P::SUSPENDS;
+    const SLACKENS: bool = P::SLACKENS;
     const AGES: bool = true;
 
     without_groups!();
     age!(session, after => session.age_after(after));
     govern!(session, operation => P::govern(session, operation));
+    within!(session, key, delay, slack => P::within(session, key, delay, slack));
 }
 
 impl<P: Kind, const MAX: usize> Kind for Groups<u8, P, MAX> {
     const GROUPS: bool = true;
     const GOVERNS: bool = P::GOVERNS;
     const SUSPENDS: bool = P::SUSPENDS;
+    const SLACKENS: bool = P::SLACKENS;
     const AGES: bool = P::AGES;
 
     age!(session, after => P::age(session, after));
     govern!(session, operation => P::govern(session, operation));
+    within!(session, key, delay, slack => P::within(session, key, delay, slack));
 
     fn fixed<const N: usize, I: Index, M: Metrics>(
         limiter: AnyLimiter,

@@ -156,6 +156,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
             limits_keys: StorageOf::<R>::LIMITS_KEYS,
             governs: StorageOf::<R>::governs::<KindOf<R>>(),
             suspends: StorageOf::<R>::suspends::<KindOf<R>>(),
+            slackens: StorageOf::<R>::slackens::<KindOf<R>>(),
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
