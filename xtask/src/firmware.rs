@@ -79,7 +79,7 @@ const IMAGES: [(&str, &str, bool); 12] = [
 ];
 
 /// Images that are only measured. The difference of two sizes is the cost of a part.
-const SIZES: [(&str, &str, &str); 6] = [
+const SIZES: [(&str, &str, &str); 7] = [
     (
         "embassy-sync's channel of 16",
         "flash-channel",
@@ -108,6 +108,11 @@ const SIZES: [(&str, &str, &str); 6] = [
     (
         "a policy, in addition to a queue of 16",
         "flash-policy",
+        "flash-queue",
+    ),
+    (
+        "slack, in addition to a queue of 16",
+        "flash-slack",
         "flash-queue",
     ),
 ];

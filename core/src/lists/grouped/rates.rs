@@ -5,7 +5,7 @@ use core::fmt::Debug;
 
 use crate::Instant;
 use crate::array::{Array, ConstDefault};
-use crate::delay::{Delays, Nodes};
+use crate::delay::{Delays, Nodes, Window};
 use crate::id::SlotId;
 use crate::lists::List;
 use crate::rate::{Rate, RateLimit};
@@ -203,7 +203,7 @@ impl<A: Array<Item = Rate>, N: Nodes> KeepRates for KeptRates<A, N> {
     }
 
     fn rest(&mut self, group: SlotId, until: Instant) {
-        let _ = self.resting.schedule(group, until);
+        let _ = self.resting.schedule(group, Window::exact(until));
     }
 
     fn wake(&mut self, group: SlotId) {

@@ -9,7 +9,7 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use heapless::Vec;
 use requeue_embassy::binding::Index;
 use requeue_embassy::limiter::{Exponential, NoLimit, default_item_based};
-use requeue_embassy::priority::{Groups, Levels, Plain, WithPolicy, WithSuspension};
+use requeue_embassy::priority::{Groups, Levels, Plain, WithPolicy, WithSlack, WithSuspension};
 use requeue_embassy::storage::Fixed;
 use requeue_embassy::{Action, Queue, WorkQueue};
 pub use requeue_firmware::meter::Clock;
@@ -216,6 +216,7 @@ pub fn print_sizes() {
         ("with two levels", size_of::<Other<Levels<2>>>()),
         ("with a policy", size_of::<Other<WithPolicy>>()),
         ("with suspensions", size_of::<Other<WithSuspension>>()),
+        ("with slack", size_of::<Other<WithSlack>>()),
     ] {
         println!("| queue of 16 {what} | {bytes} |");
     }

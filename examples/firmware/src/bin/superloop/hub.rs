@@ -11,14 +11,14 @@ use core::time::Duration;
 use portable_atomic::Ordering;
 use requeue_bare::binding::Clock;
 use requeue_bare::limiter::default_item_based;
-use requeue_bare::priority::WithPolicy;
+use requeue_bare::priority::WithSlack;
 use requeue_bare::{Action, Queue, WorkQueue};
 use requeue_firmware::{board, end, println};
 
 use virt::{SLEEPS, Virt};
 
-/// A queue of a fixed size uses slack if its type has a policy.
-type Hub = WorkQueue<Virt, u8, 20, WithPolicy>;
+/// A queue of a fixed size uses slack if its type has `WithSlack`.
+type Hub = WorkQueue<Virt, u8, 20, WithSlack>;
 
 /// The delay of each key, from 0.1 s to a minute, each 1.4 times the one before it.
 const MILLIS: [u64; 20] = [
