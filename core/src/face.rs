@@ -255,8 +255,8 @@ macro_rules! queue_face {
         ///
         /// The key's deadline is the end of the slack, and workers set their timers for that. The
         /// key may run earlier, but never before `delay`, if something else wakes a worker
-        /// meanwhile. [`Session::add_within`](requeue_core::Session::add_within) has the details, and says
-        /// which types of queues can do this.
+        /// meanwhile. [`Session::add_within`](requeue_core::Session::add_within) has the details,
+        /// and says which types of queues can do this.
         ///
         /// # Errors
         ///
