@@ -7,10 +7,13 @@ use requeue_proptest::subject::{Answer, AnyLimiter, Call, Configuration, Home, K
 use requeue_schedules::Waits;
 use requeue_std::WaitError;
 use requeue_std::binding::{AsShared, Drained, Lock, Next, Reporter, timeout_at};
-use requeue_std::priority::WithSuspension;
+use requeue_std::priority::{WithSlack, WithSuspension};
 use requeue_std::storage::{Fixed, Growable, Storage};
 
 use crate::trial::{Runs, Shared, without_waiting};
+
+/// What a queue of a fixed size needs for every operation that is drawn.
+type Slackened = WithSlack<WithSuspension>;
 
 /// Calls of threads wait before they return, those of tasks when they are awaited.
 macro_rules! shared {
@@ -83,8 +86,8 @@ macro_rules! threads {
             $name,
             $storage,
             Threads,
-            requeue_std::WorkQueue<Key, WithSuspension, AnyLimiter, $storage>,
-            requeue_std::Guard<'q, Key, WithSuspension, AnyLimiter, $storage>,
+            requeue_std::WorkQueue<Key, Slackened, AnyLimiter, $storage>,
+            requeue_std::Guard<'q, Key, Slackened, AnyLimiter, $storage>,
             |queue| queue.drain_timeout(Duration::ZERO)
         );
     };
@@ -96,8 +99,8 @@ macro_rules! tasks {
             $name,
             $storage,
             Tasks,
-            requeue_tokio::WorkQueue<Key, WithSuspension, AnyLimiter, $storage>,
-            requeue_tokio::Guard<Key, WithSuspension, AnyLimiter, $storage>,
+            requeue_tokio::WorkQueue<Key, Slackened, AnyLimiter, $storage>,
+            requeue_tokio::Guard<Key, Slackened, AnyLimiter, $storage>,
             |queue| {
                 let drain = timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await;
                 drain.unwrap_or(Err(WaitError::TimedOut))
