@@ -236,6 +236,29 @@ fn a_percentage_is_of_the_delay_of_this_time() {
 }
 
 #[test]
+fn a_percentage_is_rounded_down_to_nanoseconds() {
+    let longest = u64::MAX - 1;
+    for (delay, percent, due) in [
+        (150, 50, 225),
+        (199, 1, 200),
+        (99, 1, 99),
+        (7, 255, 24),
+        (longest / 2 - 1, 100, longest - 2),
+        (longest / 2, 255, longest),
+    ] {
+        let options = AddOptions {
+            after: Some(Duration::from_nanos(delay)),
+            slack: percent,
+            ..AddOptions::new()
+        };
+        let mut queue = queue();
+        let _ = queue.at(at(0)).add_with(1, options).unwrap();
+        let due = Some(Instant::from_nanos(due));
+        assert_eq!(queue.next_deadline(), due, "{delay} ns and {percent} %");
+    }
+}
+
+#[test]
 fn a_retry_that_is_added_is_a_backoff() {
     let mut queue = queue();
     let options = AddOptions {
