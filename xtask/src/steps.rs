@@ -46,10 +46,10 @@ pub(crate) const STEPS: &[Step] = steps! {
     "shards" 75 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
     "examples" 10 "the programs of the guide print what their first comments say" examples::run;
     "services" 225 "the tests of mirror, webhooks, shards, the window and the benchmarks" servers::tests;
-    "build" 180 "the programs of the next steps" builds::tests;
+    "build" 90 "the programs of the next steps" builds::tests;
     "replay" 30 "recordings of the real client-go, on each runtime" replay;
     "doctest" 30 "the examples in the documentation" doctest;
-    "test" 240 "the tests of the queue, its runtimes and its kit" test;
+    "test" 120 "the tests of the queue, its runtimes and its kit" test;
 };
 
 /// The steps of `cargo xtask test`.
