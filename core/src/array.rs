@@ -1,5 +1,8 @@
-//! Values by number, in an array of a fixed length or in growing segments. Lists, groups and levels
-//! are written once, over this trait. Owns neither an order nor the meaning of the values.
+//! Values by number, in an array of a fixed length or in growing segments, and values that only some
+//! queues have. Lists, groups and levels are written once, over these traits. Owns neither an order
+//! nor the meaning of the values.
+
+use core::fmt::Debug;
 
 /// Values by number.
 #[doc(hidden)]
@@ -17,6 +20,38 @@ pub trait Array: ConstDefault {
 #[doc(hidden)]
 pub trait ConstDefault {
     const DEFAULT: Self;
+}
+
+/// A value that only some queues have: [`Stored`], or `()` in the others, where it takes no room and
+/// is always the default.
+#[doc(hidden)]
+pub trait Optional<T: Default>: Copy + Debug + Default {
+    #[inline]
+    fn get(self) -> T {
+        T::default()
+    }
+
+    /// Changes the value. No effect where there is none.
+    #[inline]
+    fn set(&mut self, _change: impl FnOnce(&mut T)) {}
+}
+
+impl<T: Default> Optional<T> for () {}
+
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stored<T>(T);
+
+impl<T: Copy + Debug + Default> Optional<T> for Stored<T> {
+    #[inline]
+    fn get(self) -> T {
+        self.0
+    }
+
+    #[inline]
+    fn set(&mut self, change: impl FnOnce(&mut T)) {
+        change(&mut self.0);
+    }
 }
 
 impl<T: ConstDefault, const N: usize> ConstDefault for [T; N] {

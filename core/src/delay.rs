@@ -69,13 +69,6 @@ impl Slack for () {
     fn from_nanos(_: u64) {}
 }
 
-/// The slack of a queue that uses it.
-#[doc(hidden)]
-pub trait HasSlack: Slack {}
-
-#[diagnostic::do_not_recommend]
-impl HasSlack for u64 {}
-
 impl Slack for u64 {
     const EXISTS: bool = true;
     const NONE: Self = 0;

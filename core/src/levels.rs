@@ -8,7 +8,7 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::array::{Array, ConstDefault};
+use crate::array::{Array, ConstDefault, Optional, Stored};
 use crate::delay::Slack;
 use crate::id::Index;
 use crate::lists::fixed::FixedLists;
@@ -61,7 +61,7 @@ pub trait Priorities: Sealed {
     type Aged: Priorities;
 
     #[doc(hidden)]
-    type KeyLevels: KeyLevels;
+    type KeyLevels: Optional<ThreeLevels>;
     #[doc(hidden)]
     type Age: Age;
     /// Where a queue of a fixed size keeps its policy. A growable queue can always have a policy.
@@ -184,7 +184,7 @@ impl<const P: usize> Priorities for Levels<P> {
     type Leveled<const LEVELS: usize> = Levels<LEVELS>;
     type Aged = Aging<Self>;
 
-    type KeyLevels = ThreeLevels;
+    type KeyLevels = Stored<ThreeLevels>;
     type Age = ();
     type FixedPolicy = ();
     type FixedSlack = ();
@@ -363,7 +363,7 @@ pub type WithSuspension<P = Plain> = WithPolicy<P, Suspension>;
 ///
 /// # Cost
 ///
-/// Eight bytes for each key.
+/// Eight bytes for each key, and eight more on a board.
 ///
 /// # Examples
 ///
@@ -412,24 +412,9 @@ impl<P: Priorities> Priorities for WithSlack<P> {
     type FixedSlack = u64;
 }
 
-/// The levels of one key. All are 0 in a queue with one level.
+/// The levels of one key, in a queue with more than one level. All are 0 in the others.
 ///
 /// A key can be active, dirty and delayed at the same time, so it has three levels.
-#[doc(hidden)]
-pub trait KeyLevels: Copy + Debug + Default {
-    #[inline]
-    fn get(self) -> ThreeLevels {
-        ThreeLevels::default()
-    }
-
-    /// Changes the levels. No effect in a queue with one level.
-    #[inline]
-    fn set(&mut self, _change: impl FnOnce(&mut ThreeLevels)) {}
-}
-
-impl KeyLevels for () {}
-
-/// The levels of a key in a queue with more than one level.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreeLevels {
@@ -439,18 +424,6 @@ pub struct ThreeLevels {
     pub(crate) delayed: u8,
     /// The level of its run.
     pub(crate) running: u8,
-}
-
-impl KeyLevels for ThreeLevels {
-    #[inline]
-    fn get(self) -> Self {
-        self
-    }
-
-    #[inline]
-    fn set(&mut self, change: impl FnOnce(&mut Self)) {
-        change(self);
-    }
 }
 
 /// Since when a key has been ready or dirty: `()` if keys do not age.

@@ -7,9 +7,10 @@ use core::num::NonZeroU8;
 use core::time::Duration;
 
 use crate::Instant;
-use crate::delay::{Delays, HasSlack, Nodes, Slack};
+use crate::array::Optional;
+use crate::delay::{Delays, Nodes, Slack};
 use crate::id::{Index, SlotId};
-use crate::levels::{Age, KeyLevels, Priorities};
+use crate::levels::{Age, Priorities};
 use crate::limiter::RateLimiter;
 use crate::lists::Lists;
 use crate::metrics::Metrics;

@@ -464,6 +464,28 @@ fn a_group_shows_its_limits() {
     queue.assert_valid();
 }
 
+/// The clock is read only as long as a group has a rate of its own.
+#[test]
+fn a_rate_that_is_removed_needs_no_time() {
+    let mut queue = queue();
+    add(&mut queue, [(1, 0), (2, 0)]);
+    assert!(!queue.needs_time());
+    for per_second in [10.0, 20.0, 20.0] {
+        let own = GroupLimits::new().rate(per_second, 5);
+        queue.at(NOW).limit_group(1, Some(own)).unwrap();
+        assert!(queue.needs_time());
+    }
+    queue
+        .at(NOW)
+        .limit_group(2, Some(GroupLimits::new().rate(1.0, 1)))
+        .unwrap();
+    queue.at(NOW).limit_group(1, None).unwrap();
+    assert!(queue.needs_time(), "of the other group");
+    let unrated = GroupLimits::new().weight(2);
+    queue.at(NOW).limit_group(2, Some(unrated)).unwrap();
+    assert!(!queue.needs_time());
+}
+
 #[test]
 fn groups_without_rates_keep_their_other_limits() {
     type Unrated = Queue<Key, Groups<u8, Plain, 2, ()>, NoLimit, Fixed<8>>;

@@ -13,7 +13,7 @@ use core::fmt;
 use core::hash::Hash;
 
 use crate::Instant;
-use crate::array::{Array, ConstDefault};
+use crate::array::{Array, ConstDefault, Optional};
 use crate::id::{Index, SlotId};
 use crate::outcome::Why;
 use crate::store::fixed::FixedSlots;
@@ -28,7 +28,7 @@ mod turns;
 
 use limits::Share;
 pub use limits::{GroupLimits, GroupState};
-use rates::{GroupRates, KeepRates, OfGroup};
+use rates::{GroupRates, KeepRates};
 
 /// The storage of the lists of groups.
 #[doc(hidden)]

@@ -35,10 +35,10 @@ use super::*;
     note = "put `WithSlack` into the queue's type, as in `Queue<u16, WithSlack, L, Fixed<8>>`, or \
             call `add_after`"
 )]
-pub trait Slackens<P: Priorities>: Storage<Nodes<P>: Nodes<Slack: HasSlack>> {}
+pub trait Slackens<P: Priorities>: Storage<Nodes<P>: Nodes<Slack = u64>> {}
 
 #[diagnostic::do_not_recommend]
-impl<P: Priorities, S: Storage<Nodes<P>: Nodes<Slack: HasSlack>>> Slackens<P> for S {}
+impl<P: Priorities, S: Storage<Nodes<P>: Nodes<Slack = u64>>> Slackens<P> for S {}
 
 impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<K, P, L, S, M> {
     /// The window of a delay that may become longer by so many percent. Exact in a queue without

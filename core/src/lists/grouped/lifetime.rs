@@ -2,17 +2,19 @@
 //! added, kept and forgotten; never blocks a group.
 
 use crate::Instant;
-use crate::array::ConstDefault;
+use crate::array::{ConstDefault, Optional};
 use crate::id::SlotId;
 use crate::lists::Link;
 use crate::store::{Phase, Slots};
 
-use super::rates::{KeepRates, OfGroup};
+use super::rates::KeepRates;
 use super::turns::GroupLinks;
 use super::{Backing, Group, GroupLimits, GroupedLists, Place};
 
 impl<B: Backing> Group<B> {
     fn new(limits: &GroupLimits<B::Limit>, generation: u32, closed: bool) -> Self {
+        let mut rate = <B::Rates as KeepRates>::OfGroup::default();
+        rate.set(|rate| rate.exists = limits.rate_limit().is_some());
         Self {
             lanes: ConstDefault::DEFAULT,
             ready: 0,
@@ -21,7 +23,7 @@ impl<B: Backing> Group<B> {
             active: 0,
             own: None,
             generation,
-            rate: OfGroup::of(limits.rate_limit().is_some()),
+            rate,
             paused: false,
             is_blocked: limits.share().max_active == 0 && !closed,
             link: Link::UNLINKED,

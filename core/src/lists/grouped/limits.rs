@@ -6,12 +6,13 @@ use core::hash::Hash;
 use core::num::NonZeroU16;
 
 use crate::Instant;
+use crate::array::Optional;
 use crate::id::SlotId;
 use crate::outcome::Why;
 use crate::rate::{Rate, RateLimit};
 use crate::store::{Located, Slots};
 
-use super::rates::{GroupRates, KeepRates, OfGroup, Rates};
+use super::rates::{GroupRates, KeepRates, Rates};
 use super::{Backing, Group, GroupedLists, group_in};
 
 /// The limits of a group. There are none by default, and the weight is 1. A drain keeps to them,
@@ -360,7 +361,10 @@ impl<B: Backing> GroupedLists<B> {
         if same {
             return;
         }
-        own.rate = OfGroup::of(limit.is_some());
+        own.rate.set(|rate| {
+            rate.exists = limit.is_some();
+            rate.is_resting = false;
+        });
         self.begin_rate(group, limit);
         self.rates.wake(group);
     }

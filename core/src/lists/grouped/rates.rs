@@ -4,7 +4,7 @@
 use core::fmt::Debug;
 
 use crate::Instant;
-use crate::array::{Array, ConstDefault};
+use crate::array::{Array, ConstDefault, Optional, Stored};
 use crate::delay::{Delays, Nodes, Window};
 use crate::id::SlotId;
 use crate::lists::List;
@@ -93,7 +93,7 @@ impl GroupRates for Rates {
 /// The rates of groups, and the groups that wait for a token. Without rates this does nothing.
 #[doc(hidden)]
 pub trait KeepRates {
-    type OfGroup: OfGroup;
+    type OfGroup: Optional<RateOfGroup>;
 
     #[inline]
     fn get(&self, _group: SlotId) -> Option<&Rate> {
@@ -186,7 +186,7 @@ impl Default for KeptRates<Segments<Rate, 64>, GrowableNodes> {
 }
 
 impl<A: Array<Item = Rate>, N: Nodes> KeepRates for KeptRates<A, N> {
-    type OfGroup = RateOfGroup;
+    type OfGroup = Stored<RateOfGroup>;
 
     fn get(&self, group: SlotId) -> Option<&Rate> {
         self.rates.get(group.index())
@@ -243,26 +243,7 @@ impl<A: Array<Item = Rate>, N: Nodes> KeepRates for KeptRates<A, N> {
     }
 }
 
-/// What a group knows of its rate: `()` without rates.
-#[doc(hidden)]
-pub trait OfGroup: Copy + Debug + Default {
-    /// Of a group that has a rate, or none.
-    #[inline]
-    fn of(exists: bool) -> Self {
-        let mut own = Self::default();
-        own.set(|rate| rate.exists = exists);
-        own
-    }
-    #[inline]
-    fn get(self) -> RateOfGroup {
-        RateOfGroup::default()
-    }
-    #[inline]
-    fn set(&mut self, _change: impl FnOnce(&mut RateOfGroup)) {}
-}
-
-impl OfGroup for () {}
-
+/// What a group knows of its rate, in a queue whose groups may have one.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateOfGroup {
@@ -272,16 +253,4 @@ pub struct RateOfGroup {
     pub(super) is_own: bool,
     /// The rate does not allow a run now. It has a deadline while the group has ready keys.
     pub(super) is_resting: bool,
-}
-
-impl OfGroup for RateOfGroup {
-    #[inline]
-    fn get(self) -> Self {
-        self
-    }
-
-    #[inline]
-    fn set(&mut self, change: impl FnOnce(&mut Self)) {
-        change(self);
-    }
 }

@@ -1,12 +1,12 @@
 //! The order in which groups are served. Owns the turns of the levels and the list of blocked
 //! groups; the limits of a group decide whether it may start a run.
 
-use crate::array::Array;
+use crate::array::{Array, Optional};
 use crate::id::{Index, SlotId};
 use crate::lists::{Link, Links};
 use crate::store::Slots;
 
-use super::rates::{KeepRates, OfGroup};
+use super::rates::KeepRates;
 use super::{Backing, GroupedLists, Level, group_in};
 
 impl<B: Backing> GroupedLists<B> {
