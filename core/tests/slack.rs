@@ -119,71 +119,34 @@ fn an_operation_on_a_key_applies_its_window() {
 
 #[test]
 fn windows_merge_at_both_ends() {
-    let merged = |rule, first: (u64, u64), second: (u32, u8)| {
-        let of = || {
+    use Added::{Coalesced, Later, Sooner};
+    use Merge::{Earliest, Keep, Latest, Once, Replace};
+
+    for (rule, first, second, added, expected) in [
+        (Earliest, (20, 30), (10, 50), Sooner, (10, 15)),
+        (Earliest, (20, 30), (10, 250), Coalesced, (10, 30)),
+        (Earliest, (10, 30), (20, 20), Sooner, (10, 24)),
+        (Earliest, (10, 30), (20, 0), Sooner, (10, 20)),
+        (Earliest, (10, 30), (20, 100), Coalesced, (10, 30)),
+        (Once, (20, 30), (10, 250), Coalesced, (10, 30)),
+        (Latest, (20, 30), (10, 100), Coalesced, (20, 30)),
+        (Latest, (10, 30), (20, 20), Coalesced, (20, 30)),
+        (Latest, (10, 30), (20, 100), Later, (20, 40)),
+        (Latest, (20, 30), (10, 250), Later, (20, 35)),
+        (Replace, (20, 30), (10, 50), Sooner, (10, 15)),
+        (Replace, (10, 30), (20, 50), Coalesced, (20, 30)),
+        (Replace, (10, 30), (20, 100), Later, (20, 40)),
+        (Keep, (20, 30), (10, 50), Coalesced, (20, 30)),
+    ] {
+        let merge = || {
             let mut queue = queue();
             add(&mut queue, 0, 1, first.0, first.1);
-            with(&mut queue, 0, 1, second.0, second.1, rule);
-            queue
+            let added = with(&mut queue, 0, 1, second.0, second.1, rule);
+            (queue, added)
         };
-        let mut queue = queue();
-        add(&mut queue, 0, 1, first.0, first.1);
-        (
-            with(&mut queue, 0, 1, second.0, second.1, rule),
-            window(of, 1),
-        )
-    };
-    for (rule, first, second, added, expected) in [
-        (Merge::Earliest, (20, 30), (10, 50), Added::Sooner, (10, 15)),
-        (
-            Merge::Earliest,
-            (20, 30),
-            (10, 250),
-            Added::Coalesced,
-            (10, 30),
-        ),
-        (Merge::Earliest, (10, 30), (20, 20), Added::Sooner, (10, 24)),
-        (Merge::Earliest, (10, 30), (20, 0), Added::Sooner, (10, 20)),
-        (
-            Merge::Earliest,
-            (10, 30),
-            (20, 100),
-            Added::Coalesced,
-            (10, 30),
-        ),
-        (Merge::Once, (20, 30), (10, 250), Added::Coalesced, (10, 30)),
-        (
-            Merge::Latest,
-            (20, 30),
-            (10, 100),
-            Added::Coalesced,
-            (20, 30),
-        ),
-        (
-            Merge::Latest,
-            (10, 30),
-            (20, 20),
-            Added::Coalesced,
-            (20, 30),
-        ),
-        (Merge::Latest, (10, 30), (20, 100), Added::Later, (20, 40)),
-        (Merge::Latest, (20, 30), (10, 250), Added::Later, (20, 35)),
-        (Merge::Replace, (20, 30), (10, 50), Added::Sooner, (10, 15)),
-        (
-            Merge::Replace,
-            (10, 30),
-            (20, 50),
-            Added::Coalesced,
-            (20, 30),
-        ),
-        (Merge::Replace, (10, 30), (20, 100), Added::Later, (20, 40)),
-        (Merge::Keep, (20, 30), (10, 50), Added::Coalesced, (20, 30)),
-    ] {
-        assert_eq!(
-            merged(rule, first, second),
-            (added, expected),
-            "{rule:?} {first:?} {second:?}"
-        );
+        let merged = (merge().1, window(|| merge().0, 1));
+        let case = format!("{rule:?} {first:?} {second:?}");
+        assert_eq!(merged, (added, expected), "{case}");
     }
 }
 
