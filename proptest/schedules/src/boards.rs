@@ -19,7 +19,7 @@ use requeue_std::{
     Action, AddOptions, Added, Instant, KeyState, Producer, Queue, Rejected, Scheduled, WaitError,
 };
 
-use crate::cast::interrupt;
+use crate::scene::interrupt;
 use crate::waits::{Keys, Limiter, Shared, Waits, calls, waited};
 
 const WAITERS: usize = 8;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use requeue_std::{Action, Leftover, Workers};
 use shuttle::thread::JoinHandle;
 
-use crate::cast::{SECOND, interrupt, is_at_rest, with};
+use crate::scene::{SECOND, interrupt, is_at_rest, with};
 use crate::waits::{Runs, Waits};
 
 /// Follows each key from its adds through its runs to what is handed back. Clones follow the same

@@ -66,28 +66,28 @@ macro_rules! scenarios {
 #[cfg(shuttle)]
 mod boards;
 #[cfg(shuttle)]
-mod cast;
-#[cfg(shuttle)]
 mod explore;
 #[cfg(shuttle)]
 mod fragile;
 #[cfg(shuttle)]
 mod ledger;
 #[cfg(shuttle)]
+mod scene;
+#[cfg(shuttle)]
 mod waits;
 
 #[cfg(shuttle)]
 pub use boards::Board;
-#[cfg(shuttle)]
-pub use cast::{
-    SECOND, Scene, at_any_moment, finish, full, interrupt, is_at_rest, join, run, with,
-};
 #[cfg(shuttle)]
 pub use explore::{explore, explore_all, explore_each};
 #[cfg(shuttle)]
 pub use fragile::Fragile;
 #[cfg(shuttle)]
 pub use ledger::{Ending, Ledger, Run, uneven};
+#[cfg(shuttle)]
+pub use scene::{
+    SECOND, Scene, at_any_moment, finish, full, interrupt, is_at_rest, join, run, with,
+};
 #[cfg(shuttle)]
 pub use waits::{
     Boards, Grouped, GroupedTasks, GroupedThreads, Keys, Limiter, Ordered, PacedBoards, PacedTasks,

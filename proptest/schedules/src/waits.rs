@@ -22,7 +22,7 @@ use requeue_std::{
 use shuttle::future::block_on;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cast::{SECOND, interrupt};
+use crate::scene::{SECOND, interrupt};
 
 /// A queue whose calls block the thread of the schedule that makes them.
 pub trait Waits:

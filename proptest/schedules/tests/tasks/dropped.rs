@@ -9,7 +9,7 @@ use std::task::Poll;
 use futures_core::Stream;
 use requeue_schedules::{SECOND, Tasks, Waits, full, interrupt, run, scenarios, with};
 use requeue_tokio::Action;
-use shuttle::future::{block_on, spawn_local};
+use shuttle::future::{JoinHandle, block_on, spawn_local};
 
 use crate::{Scene, finish, getters, join, task};
 
@@ -31,17 +31,21 @@ scenarios! {
         a_key_that_comes_as_a_getter_is_dropped_is_not_lost;
 }
 
+/// The first key is taken. If the dropped task took it, the other takes the next one.
+fn other_takes_the_next(scene: &Scene, dropped: JoinHandle<()>) {
+    if block_on(dropped).is_ok() {
+        scene.add([2]);
+        scene.takes([2]);
+    }
+}
+
 fn a_getter_that_is_dropped_passes_its_wake_on(scene: &mut Scene) {
     let mut tasks = getters(scene, 2);
     let aborted = tasks.pop().unwrap();
     scene.producer([1]);
     aborted.abort();
     scene.takes([1]);
-    // Whichever of the two is left ends by itself.
-    if block_on(aborted).is_ok() {
-        scene.add([2]);
-        scene.takes([2]);
-    }
+    other_takes_the_next(scene, aborted);
     join(tasks);
 }
 
@@ -84,10 +88,7 @@ fn a_stream_that_is_dropped_passes_its_wake_on(scene: &mut Scene) {
     scene.producer([1]);
     stream.abort();
     scene.takes([1]);
-    if block_on(stream).is_ok() {
-        scene.add([2]);
-        scene.takes([2]);
-    }
+    other_takes_the_next(scene, stream);
     join(first);
 }
 

@@ -1,4 +1,4 @@
-//! A scene, and who takes part in it.
+//! A queue, and the threads that use it in a scenario.
 
 use std::time::Duration;
 
@@ -139,8 +139,8 @@ impl<Q: Waits> Scene<Q> {
         assert_eq!(self.taken(), keys);
     }
 
-    /// One who waited for a key has got the first or has given up, so that who waits on gets the
-    /// first, or the second, which is added then.
+    /// Waits for a call that may give up. If it has taken the first key, adds the second. Then
+    /// another call that waits takes the key that is left.
     ///
     /// # Panics
     ///
