@@ -8,9 +8,12 @@
 ///
 /// The queue implements [`AsShared`](crate::binding::AsShared), which has to be in scope. The first
 /// word says which part: `adding`, `taking`, `looking`, `control`, `limits`, `growing`, `closing`,
-/// with `_async` what waits, for tasks, and with `_blocking` what waits, for threads and bare loops:
-/// their `wait_for_key` is the loop that sleeps, and `get` is the name of a get. `krate` is the name of the crate in the examples,
-/// `example` and `groups` are their first lines, which make a `queue`.
+/// and for calls that wait `taking_async` and its like for tasks, `taking_blocking` for threads and
+/// bare loops. The blocking calls sleep in the queue's own `wait_for_key`. `get` names the queue's
+/// method that takes a key until a deadline.
+///
+/// `krate` is the name of the crate in the examples. `example` and `groups` are their first lines,
+/// which make a `queue`.
 ///
 /// `shared` implements the traits of a queue whose field `shared` is core's or a counted pointer to
 /// it, and `producer` one of them, [`Producer`](crate::Producer). `shell` is all else that threads
@@ -1176,7 +1179,10 @@ macro_rules! queue_face {
         /// assert_eq!((*first, *second), (("a", 1), ("b", 1)));
         /// assert!(queue.try_get().is_none());
         /// ```
-        pub fn limit_groups(&self, limits: $crate::GroupLimits<<$P as $crate::priority::Priorities>::Rates>)
+        pub fn limit_groups(
+            &self,
+            limits: $crate::GroupLimits<<$P as $crate::priority::Priorities>::Rates>,
+        )
         where
             $P: $crate::priority::Grouped,
         {
@@ -1204,7 +1210,9 @@ macro_rules! queue_face {
         pub fn limit_group<G>(
             &self,
             name: G,
-            limits: impl Into<Option<$crate::GroupLimits<<$P as $crate::priority::Priorities>::Rates>>>,
+            limits: impl Into<
+                Option<$crate::GroupLimits<<$P as $crate::priority::Priorities>::Rates>>,
+            >,
         ) -> Result<(), G>
         where
             $P: $crate::priority::Grouped<Group = G>,
@@ -1577,7 +1585,7 @@ macro_rules! queue_face {
             self.found_or_wait(found, None)
         }
 
-        /// Most calls find a key, and need not be ones that can wait.
+        /// Fast path: most calls find a key.
         #[inline]
         fn found_or_wait(
             &self,
@@ -2112,8 +2120,8 @@ macro_rules! waited_errors {
     };
 }
 
-/// What a call returns that waits for a state of the queue, its type and its value: a `Result`, or
-/// where there is always a place to wait, what it contains.
+/// The type and the value of a call that waits for a state of the queue: a `Result`, or `plain` in a
+/// queue that has a place for every call.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! waited {

@@ -79,10 +79,9 @@ pub struct AddOptions {
 /// | `Replace` | in any case | the key is ready now instead |
 /// | `Keep` | not at all | changes nothing |
 ///
-/// A deadline with [slack](AddOptions::slack) is a window, and two windows merge as their ends do:
-/// under `Earliest` and `Once` the result opens when the earlier one opens, and ends when the
-/// earlier one ends; under `Latest` it opens when the later one opens, and ends when the later one
-/// ends. The result of the add compares the ends.
+/// A deadline with [slack](AddOptions::slack) is a window with a beginning and an end. The rule
+/// applies to each by itself. Under `Earliest` and `Once` the earlier beginning and the earlier end
+/// count, under `Latest` the later ones. The result of the add compares the ends.
 ///
 /// With each rule, an add can raise the priority level of a pending deadline. The exception is an
 /// add without a delay under `Earliest`, which is separate from the deadline. A key that is ready,

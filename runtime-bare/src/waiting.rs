@@ -1,5 +1,5 @@
-//! How a loop looks at the queue and sleeps. Owns the masked section of both; what makes a key ready is
-//! core's.
+//! How a loop looks at the queue and sleeps. Owns the masked section of both; what makes a key ready
+//! is core's.
 
 use core::hash::Hash;
 

@@ -96,9 +96,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// The key gets a *window*: it opens after `delay`, and its end, `slack` later, is the key's
     /// deadline. Until it opens, [`next_deadline`](crate::Queue::next_deadline) and
     /// [`state`](Self::state) have the end, as timers do. The key becomes ready before its deadline
-    /// if something else wakes the processor while the window is open: operations make keys ready in
+    /// if something else wakes the processor while the window is open. Operations make keys ready in
     /// the order of their deadlines, and stop at the first key whose window is closed. An operation
-    /// on the key makes it ready first if its window is open. The guide says more in *Slack*.
+    /// on the key itself makes it ready if its window is open. The guide says more in *Slack*.
     ///
     /// If two windows of a key merge under [`Merge::Earliest`], the result opens when the earlier
     /// one opens, and ends when the earlier one ends. [`Added::Sooner`] and [`Added::Coalesced`]

@@ -37,10 +37,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// An add makes a debounced, backing off or delayed key ready now, and keeps its deadline: the
     /// key also runs then.
     ///
-    /// If both the group's rate and the run rate make the key wait, the later time is named. A time
-    /// is a promise: the key does not run before it, unless another call changes something, or the key
-    /// has [slack](Self::add_within). Then the time is the end of the slack. When the time
-    /// comes, the key passes to a later row. A ready key may have others in front of it, which may
+    /// If both the group's rate and the run rate make the key wait, the later time is named. The key
+    /// does not run before the time, unless another call changes something. If the key has
+    /// [slack](Self::add_within), the time is the end of the slack, and the key may run earlier.
+    /// When the time comes, the key passes to a later row. A ready key may have others in front of it, which may
     /// use the next token or reach the limit of the group.
     ///
     /// If several calls ask for a deadline at the same time, `BackingOff` is named if the limiter

@@ -1,8 +1,9 @@
 //! The tables of `docs/firmware.md`, which the images print.
 //!
-//! A table of the page is that of an image if both have the same first line; then it has all rows of
-//! the image on the first board that runs it, the Cortex-M3 if it does. A table with a column for each board has the rows that the page names,
-//! each with the figure that the image of that board prints, the one for N = 64 if there are several.
+//! A table of the page is that of an image if both have the same first line. Then it has all rows of
+//! the image on the first board that runs it, the Cortex-M3 if it does. A table with a column for
+//! each board has the rows that the page names, each with the figure that the image of that board
+//! prints: the one for N = 64 if there are several.
 
 use std::fs;
 
