@@ -7,21 +7,21 @@ use requeue_core::{Instant, Merge};
 use super::Model;
 use crate::subject::Key;
 
-/// "A delay with slack is a *window*."
+/// > A delay with slack is a *window*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) opens: Instant,
-    /// "Its end, `slack` later, is the key's deadline."
+    /// > Its end, `slack` later, is the key's deadline.
     pub(super) due: Instant,
 }
 
 impl Window {
-    /// "A deadline without slack is a window that opens at its end."
+    /// > A deadline without slack is a window that opens at its end.
     pub(super) fn exact(due: Instant) -> Self {
         Self { opens: due, due }
     }
 
-    /// "The end is never `Instant::NEVER`, and a delay that never ends has no slack."
+    /// > The end is never `Instant::NEVER`, and a delay that never ends has no slack.
     pub(super) fn of(opens: Instant, slack: Duration) -> Self {
         if opens.is_never() {
             return Self::exact(opens);
@@ -31,7 +31,8 @@ impl Window {
         Self { opens, due }
     }
 
-    /// "A hold moves the beginning and the end to the end of the hold, each only if it is earlier."
+    /// > A window that opens during a hold opens when the hold ends. A window that ends during a hold
+    /// > ends with the hold.
     pub(super) fn not_before(self, at: Instant) -> Self {
         Self {
             opens: self.opens.max(at),
@@ -47,7 +48,7 @@ impl Model {
         self
     }
 
-    /// "up to so many percent of its delay" ([`with_slack`](requeue_core::Action::with_slack)).
+    /// > up to so many percent of its delay
     ///
     /// > After shutdown no queue uses it.
     pub(super) fn window_after(&self, delay: Duration, percent: u8) -> Window {
@@ -61,7 +62,7 @@ impl Model {
 
     /// The end of a key's window stays, and its beginning is another.
     ///
-    /// A suspended key keeps its own deadline without slack, at the end of the window.
+    /// > A suspended key keeps its own deadline without slack, at the end of the window
     pub(super) fn open_at(&mut self, key: Key, opens: Instant) {
         let is_exact = self.is_suspended(key);
         if let Some(entry) = self.waiting.iter_mut().find(|entry| entry.key == key) {

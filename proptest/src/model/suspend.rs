@@ -13,7 +13,7 @@ use crate::subject::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suspended {
     pub(super) key: Key,
-    /// "The timeout of `Action::Suspend` may have slack".
+    /// > The timeout of `suspend(key, timeout)` has no slack. That of `Action::Suspend` may have some
     pub(super) opens: Instant,
     pub(super) until: Instant,
     /// That of its entry among the deadlines.
