@@ -15,7 +15,7 @@ const PARTS: [(&str, &[&str]); 7] = [
     ("rates", &["core4rate", "..rates.."]),
     ("policy", &["queue6policy", "core6policy"]),
     ("suspension", &["queue7suspend"]),
-    ("slack", &["slack", "6within"]),
+    ("slack", &["slack"]),
     (
         "floats",
         &[
@@ -39,7 +39,7 @@ const PARTS: [(&str, &[&str]); 7] = [
 ];
 
 /// An image, and the parts that it uses.
-pub(super) const USES: [(&str, &str); 7] = [
+pub(super) const USES: [(&str, &str); 8] = [
     ("flash-nothing", ""),
     ("flash-channel", ""),
     ("flash-queue", "queue"),
@@ -47,6 +47,7 @@ pub(super) const USES: [(&str, &str); 7] = [
     ("flash-groups", "queue groups"),
     ("flash-rates", "queue groups rates"),
     ("flash-policy", "queue policy"),
+    ("flash-slack", "queue slack"),
 ];
 
 /// The functions of an image that belong to other parts than those that it uses.
