@@ -1,9 +1,9 @@
 //! The slowest call of each kind, over all states of a small queue instead of chosen ones.
 //!
 //! The states are found on the board, breadth first: each call is made in each state, and leads to
-//! the next. Two states are the same if they have the same keys in the same order, with the same times
-//! from now on, and the same layout of the heap. The names of the keys may differ. A state is restored by repeating the calls that lead to
-//! it, and a call is measured on a copy of its bytes.
+//! the next. Two states are the same if they have the same keys in the same order, with the same
+//! times from now on, and the same layout of the heap. The names of the keys may differ. A state is
+//! restored by repeating the calls that lead to it, and a call is measured on a copy of its bytes.
 //!
 //! The kinds of queue are in images of their own. With two kinds in one image, less is inlined.
 //!
