@@ -509,15 +509,16 @@ fn groups_and_levels_use_it_too() {
 #[cfg(feature = "alloc")]
 #[test]
 fn a_queue_that_grows_uses_slack_without_more() {
+    let keys = if cfg!(miri) { 50 } else { 2000 };
     let mut queue: Queue<u32, _, _, _> = Queue::growable(NoLimit);
-    for key in 0..2000 {
+    for key in 0..keys {
         let _ = queue
             .at(at(0))
             .add_within(key, 10 * SECOND, SECOND * (key + 1));
     }
     queue.assert_valid();
     assert_eq!(queue.next_deadline(), Some(at(11)));
-    assert_eq!(queue.at(at(11)).len(), 2000);
+    assert_eq!(queue.at(at(11)).len(), keys as usize);
 }
 
 #[cfg(feature = "alloc")]
