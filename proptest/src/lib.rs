@@ -23,5 +23,5 @@ pub use proptest;
 
 pub use caught::guarded;
 pub use figures::Figures;
-pub use model::{Fingerprint, Model, Rules};
+pub use model::{Fingerprint, Model};
 pub use soak::rounds;

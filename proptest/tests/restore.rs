@@ -10,7 +10,7 @@ use requeue_proptest::histories::{Operation, at_once};
 use requeue_proptest::subject::{
     Configuration, Direct, Embassy, Key, Left, OnWorkQueue, Operate, Subject, Tasks, Threads,
 };
-use requeue_proptest::{Model, Rules, rounds};
+use requeue_proptest::{Model, rounds};
 
 const KEYS: Key = 6;
 
@@ -87,7 +87,7 @@ fn goes_on<S: Subject>(before: &[Operation], after: &[Operation]) -> Result<(), 
         max_ns: 5_000_000,
     });
     let mut old = S::new(&setup);
-    let mut model = Model::new(Rules::Requeue, &setup, None).with_levels(old.abilities().levels);
+    let mut model = Model::new(&setup, None).with_abilities(&old.abilities());
     for op in before {
         prop_assert_eq!(apply(&mut old, op), apply(&mut model, op));
     }

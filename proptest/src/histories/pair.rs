@@ -9,9 +9,9 @@ use requeue_core::{Instant, KeyState};
 
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks};
+use crate::Model;
 use crate::operation::{Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
 use crate::subject::{Abilities, CallId, Configuration, GroupOrder, PolicySpec, Returned, Subject};
-use crate::{Model, Rules};
 
 pub(super) struct Pair {
     pub(super) subject: Box<dyn Subject>,
@@ -72,13 +72,9 @@ impl Pair {
         if !abilities.governs {
             setup.policy = PolicySpec::default();
         }
-        let mut model = Model::new(Rules::Requeue, &setup, capacity)
-            .with_levels(abilities.levels)
-            .with_groups(abilities.groups)
-            .with_suspensions(abilities.suspends)
-            .with_slack(abilities.slackens)
-            .with_times(subject.figures().is_some())
-            .with_backlog(abilities.due_keys_max);
+        let mut model = Model::new(&setup, capacity)
+            .with_abilities(&abilities)
+            .with_times(subject.figures().is_some());
         if let Some(cap) = setup.groups.filter(|_| abilities.groups) {
             let order = GroupOrder::LimitAll(cap);
             subject.order(&order);

@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use requeue_core::Instant;
 
-use super::{Drains, Memory, Model};
-use crate::subject::{Key, Ticket};
+use super::{Burst, Entry, Model, Queued};
+use crate::operation::{Key, Ticket};
 
 /// What of a [`Model`] a later call can still tell.
 ///
@@ -15,42 +15,29 @@ use crate::subject::{Key, Ticket};
 pub struct Fingerprint {
     limiter: String,
     now: Instant,
-    /// Keys and their levels, as below.
-    queue: Vec<(Key, u8)>,
-    /// Without those that are queued.
-    dirty: Vec<(Key, u8)>,
-    processing: Vec<(Key, u8)>,
-    cancelled: Vec<Key>,
-    /// And whether they back off, and are due: after shutdown the deadline does not say.
-    waiting: Vec<(Key, Instant, u8, bool, bool)>,
-    /// When the windows of those open that are not exact.
-    opens: Vec<(Key, Instant)>,
-    /// How many pauses in a row there were.
-    pauses: Vec<(Key, u8)>,
-    failures: Vec<(Key, Memory)>,
-    /// And when each began; how long ago if times are relative.
-    bursts: Vec<(Key, Instant)>,
-    /// And what else is kept of them.
-    suspended: Vec<super::suspend::Suspended>,
-    suspensions: String,
-    records: Vec<Key>,
-    is_shutting_down: bool,
+    /// Numbers are ranks, and what only metrics tell is left out.
+    keys: Vec<(Key, Entry)>,
+    /// After shutdown: the keys that are due, which their deadlines do not say.
+    due: Option<Vec<Key>>,
+    /// A suspension that begins with the end of a run does not end before shutdown.
+    closed_at: Option<Instant>,
     paused: bool,
-    drains: Drains,
+    has_suspended: bool,
+    drains: Vec<bool>,
 }
 
 impl Hash for Fingerprint {
     /// What is left out differs seldom if the rest is the same.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.now.as_nanos().hash(state);
-        self.queue.hash(state);
-        self.dirty.hash(state);
-        self.processing.hash(state);
-        for (key, due, level, backs_off, is_due) in &self.waiting {
-            (key, due.as_nanos(), level, backs_off, is_due).hash(state);
+        for (key, entry) in &self.keys {
+            let deadline = entry
+                .deadline
+                .map(|it| (it.due.as_nanos(), it.number, it.level));
+            let queued = entry.queued.map(|queued| queued.level);
+            (key, entry.ready, queued, entry.active, deadline).hash(state);
+            (entry.suspended.is_some(), entry.rests).hash(state);
         }
-        self.failures.len().hash(state);
-        self.is_shutting_down.hash(state);
+        (self.now.as_nanos(), &self.due).hash(state);
     }
 }
 
@@ -61,38 +48,25 @@ impl Fingerprint {
     /// asks for the deadline itself, or adds at a time that has passed.
     #[must_use]
     pub fn relative(mut self) -> Self {
-        for (_, due, ..) in &mut self.waiting {
-            if !due.is_never() {
-                *due = Instant::EPOCH + due.saturating_since(self.now);
-            }
-        }
         let now = self.now;
-        let relative = |at: Instant| match at.saturating_since(now) {
-            _ if at.is_never() => at,
-            left => Instant::EPOCH + left,
+        let relative = |at: &mut Instant| {
+            if !at.is_never() {
+                *at = Instant::EPOCH + at.saturating_since(now);
+            }
         };
-        let failures = self.failures.into_iter();
-        self.failures = failures
-            .map(|(key, memory)| {
-                let held_until = relative(memory.held_until);
-                (
-                    key,
-                    Memory {
-                        held_until,
-                        ..memory
-                    },
-                )
-            })
-            .collect();
-        for suspended in &mut self.suspended {
-            suspended.until = relative(suspended.until);
-            suspended.opens = relative(suspended.opens);
-        }
-        for (_, opens) in &mut self.opens {
-            *opens = relative(*opens);
-        }
-        for (_, first) in &mut self.bursts {
-            *first = Instant::EPOCH + now.saturating_since(*first);
+        for (_, entry) in &mut self.keys {
+            relative(&mut entry.held_until);
+            if let Some(deadline) = &mut entry.deadline {
+                relative(&mut deadline.opens);
+                relative(&mut deadline.due);
+            }
+            if let Some(suspended) = &mut entry.suspended {
+                relative(&mut suspended.opens);
+                relative(&mut suspended.until);
+            }
+            if let Some(burst) = &mut entry.burst {
+                burst.first = Instant::EPOCH + now.saturating_since(burst.first);
+            }
         }
         self.now = Instant::EPOCH;
         self
@@ -101,109 +75,78 @@ impl Fingerprint {
 
 impl Model {
     /// Returns what a later call can still tell of this model.
-    ///
-    /// Lists in which the order says nothing are sorted, and numbers that only order are left out.
     pub fn fingerprint(&self) -> Fingerprint {
+        let mut deadlines: Vec<_> = self
+            .keys
+            .iter()
+            .flat_map(|(key, entry)| {
+                let own = entry.deadline.map(|own| (own.due, own.number, *key, false));
+                let end = entry
+                    .suspended
+                    .map(|end| (end.until, end.number, *key, true));
+                own.into_iter().chain(end)
+            })
+            .collect();
+        deadlines.sort_unstable();
+        let rank = |key: Key, is_end: bool| {
+            let place = deadlines
+                .iter()
+                .position(|it| (it.2, it.3) == (key, is_end));
+            place.map_or(0, |place| place as u64)
+        };
+        let place = |keys: &[Key], key: Key| {
+            let place = keys.iter().position(|other| *other == key);
+            place.map(|place| place as u64)
+        };
+        let (ready, records) = (self.ready(), self.records());
+        let told = |(key, entry): (&Key, &Entry)| {
+            let mut told = Entry {
+                queued: entry.queued.map(|queued| Queued {
+                    added: Instant::EPOCH,
+                    ..queued
+                }),
+                ready: place(&ready, *key),
+                running: if entry.active { entry.running } else { 0 },
+                burst: entry.present_burst().map(|burst| Burst {
+                    due: Instant::EPOCH,
+                    ..burst
+                }),
+                rests: place(&records, *key),
+                run: 0,
+                started: None,
+                first_added: None,
+                ..entry.clone()
+            };
+            if let Some(deadline) = &mut told.deadline {
+                deadline.number = rank(*key, false);
+            }
+            if let Some(suspended) = &mut told.suspended {
+                suspended.number = rank(*key, true);
+            }
+            (*key, told)
+        };
+        let keys = self.keys.iter().filter(|(_, entry)| entry.is_held());
+        let is_planned = self.count(|entry| entry.plan.is_some()) > 0;
+        let due = self
+            .deadlines()
+            .into_iter()
+            .filter(|entry| self.is_due(entry));
         let Self {
-            rules: _,
             limiter,
             policy,
-            has_held: _,
-            levels: _,
-            capacity: _,
-            failure_records_max: _,
-            due_keys_max: _,
-            now,
-            queue,
-            dirty,
-            age_limit,
             groups,
-            queued_at: _,
-            processing,
-            cancelled,
-            running_at: _,
-            waiting,
-            failures,
-            bursts: _,
-            suspended,
-            suspensions,
-            resumed,
-            timed_out,
-            began_by_pause,
-            may_suspend: _,
-            may_slacken: _,
-            has_windows: _,
-            is_looking: _,
-            has_suspended,
-            records,
-            is_shutting_down,
-            paused,
-            closed_at,
-            drains,
-            flushes: _,
-            last_run: _,
-            entries: _,
-            figures: _,
-            added: _,
-            first_added: _,
-            started: _,
-            keeps_times: _,
-            has_duplicates: _,
-            has_added_active: _,
-            counters: _,
-            has_kept_place: _,
-            has_tied: _,
+            age_limit,
+            ..
         } = self;
-        let mut waiting = waiting.clone();
-        waiting.sort_by_key(|entry| (entry.due, entry.number));
-        let queued = |key: Key| (key, self.queued_level(key));
-        let mut dirty: Vec<_> = dirty.iter().copied().map(queued).collect();
-        dirty.retain(|(key, _)| !queue.contains(key));
-        dirty.sort_unstable();
-        let running = |key: Key| (key, self.running_level(key));
-        let mut processing: Vec<_> = processing.iter().copied().map(running).collect();
-        processing.sort_unstable();
-        let mut cancelled = cancelled.clone();
-        cancelled.sort_unstable();
-        let mut failures = failures.clone();
-        failures.sort_by_key(|(key, _)| *key);
-        // A suspension that begins with the end of a run does not end before shutdown.
-        let closes = *is_shutting_down && !suspensions.is_empty();
-        let closed_at = closes.then_some(closed_at.0);
-        let mut pauses = began_by_pause.clone();
-        pauses.extend(waiting.iter().map(|entry| (entry.key, entry.pauses)));
-        pauses.retain(|(_, pauses)| *pauses > 0);
-        pauses.sort_unstable();
         Fingerprint {
             limiter: format!("{limiter:?}, {policy:?}, {groups:?}, {age_limit:?}"),
-            now: *now,
-            queue: queue.iter().copied().map(queued).collect(),
-            dirty,
-            processing,
-            cancelled,
-            waiting: waiting
-                .iter()
-                .map(|entry| {
-                    let is_due = self.is_due(entry);
-                    (entry.key, entry.due, entry.level, entry.backs_off, is_due)
-                })
-                .collect(),
-            opens: waiting
-                .iter()
-                .filter(|entry| entry.opens != entry.due)
-                .map(|entry| (entry.key, entry.opens))
-                .collect(),
-            pauses,
-            failures,
-            bursts: self.present_bursts(),
-            suspended: suspended.clone(),
-            suspensions: format!(
-                "{suspensions:?}, {closed_at:?}, {resumed:?}, {timed_out:?}, {has_suspended:?}"
-            ),
-            records: records.clone(),
-            is_shutting_down: *is_shutting_down,
-            paused: *paused,
-            drains: drains.clone(),
+            now: self.now,
+            keys: keys.map(told).collect(),
+            due: self.closed.map(|_| due.map(|entry| entry.key).collect()),
+            closed_at: self.closed.filter(|_| is_planned).map(|closed| closed.0),
+            paused: self.paused,
+            has_suspended: self.has_suspended,
+            drains: self.drains.clone(),
         }
     }
 
@@ -218,15 +161,18 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Rules;
-    use crate::subject::{Configuration, Operate, Subject};
+    use crate::operation::Operate;
+    use crate::subject::{Abilities, Configuration, Subject};
 
     #[test]
     fn what_was_due_at_shutdown_differs_from_what_was_not() {
         // Shutdown makes the first key ready. The second is due then, or a nanosecond later.
         let closed_with = |is_due: bool| {
-            let mut model = Model::new(Rules::Requeue, &Configuration::exponential(), None);
-            model = model.with_backlog(Some(1));
+            let model = Model::new(&Configuration::exponential(), None);
+            let mut model = model.with_abilities(&Abilities {
+                due_keys_max: Some(1),
+                ..Abilities::default()
+            });
             let delay = Duration::from_nanos(1);
             let second = if is_due { delay } else { delay * 2 };
             for (key, delay) in [(1, delay), (2, second)] {

@@ -1,11 +1,12 @@
-//! Groups: whose turn it is, in lists.
+//! Groups and levels: whose turn it is.
 
 use std::time::Duration;
 
 use requeue_core::{Instant, Why};
 
 use super::{Model, is_after};
-use crate::subject::{Cap, GroupFigures, GroupOrder, Key, Rate, group_of};
+use crate::operation::Key;
+use crate::subject::{Cap, GroupFigures, GroupOrder, Rate, group_of};
 
 /// The groups of a queue that has them.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +26,11 @@ pub(super) struct Turns {
     /// Those of them that have ready keys, longest first.
     waiting: Vec<u8>,
     /// Whose turn it is at each level, and how many keys they have given in it.
-    turns: Vec<(u8, u8, u16)>,
+    turns: Vec<(Place, u16)>,
 }
+
+/// A level and a group.
+type Place = (u8, u8);
 
 /// What is left of a rate, in parts of a nanosecond: a token is as many as there are between two of
 /// them.
@@ -75,20 +79,27 @@ impl Turns {
         own.map_or(self.cap, |(_, cap)| *cap)
     }
 
+    /// When a group without a token gets one.
+    fn rests_until(&self, group: u8) -> Option<Instant> {
+        let mut resting = self.resting.iter();
+        resting
+            .find(|(name, _)| *name == group)
+            .map(|(_, until)| *until)
+    }
+
     /// A rate that has changed begins with a full bucket.
     fn fill_bucket(&mut self, group: u8) {
         let rate = self.cap_of(group).rate.filter(Rate::is_valid);
-        let bucket = self.buckets.iter().position(|(name, _)| *name == group);
-        let before = bucket.map(|place| self.buckets[place].1);
-        let same = match (&rate, &before) {
-            (Some(_), Some(_)) => self.rates.contains(&(group, rate)),
-            (rate, before) => rate.is_none() && before.is_none(),
+        let has_bucket = self.buckets.iter().any(|(name, _)| *name == group);
+        let is_same = match rate {
+            Some(_) => has_bucket && self.rates.contains(&(group, rate)),
+            None => !has_bucket,
         };
-        if !same {
+        if !is_same {
             self.buckets.retain(|(name, _)| *name != group);
             self.resting.retain(|(name, _)| *name != group);
-            let bucket = rate.map(|rate| (group, Bucket::full(rate)));
-            self.buckets.extend(bucket);
+            self.buckets
+                .extend(rate.map(|rate| (group, Bucket::full(rate))));
             self.rates.retain(|(name, _)| *name != group);
             self.rates.push((group, rate));
         }
@@ -96,28 +107,22 @@ impl Turns {
 }
 
 impl Model {
-    /// Adds groups.
-    pub fn with_groups(mut self, groups: bool) -> Self {
-        self.groups = groups.then(Turns::default);
-        self
-    }
-
     pub(super) fn change_groups(&mut self, order: &GroupOrder) {
         self.arrive();
+        let is_closed = self.is_closed();
         let Some(turns) = &mut self.groups else {
             return;
         };
         match *order {
-            GroupOrder::Pause(_) if self.is_shutting_down => return,
+            GroupOrder::Pause(_) if is_closed => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
-                let mut places = turns.turns.clone();
-                places.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
-                for (_, group, _) in places {
+                let mut places: Vec<Place> = turns.turns.iter().map(|turn| turn.0).collect();
+                places.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+                for (_, group) in places {
                     self.refresh(group);
                 }
-                self.review();
-                return;
+                return self.review();
             }
             GroupOrder::Limit(group, cap) => {
                 turns.own.retain(|(name, _)| *name != group);
@@ -132,20 +137,19 @@ impl Model {
         self.refresh(order.group());
     }
 
-    /// A key is about to be queued, which is ready from then on.
+    /// A key becomes ready.
     pub(super) fn queue_at(&mut self, key: Key, at: Instant) {
         let group = group_of(&key);
-        if !self.queue.iter().any(|other| group_of(other) == group) {
+        if self.ready().iter().all(|other| group_of(other) != group) {
             if let Some(turns) = &mut self.groups {
-                turns
-                    .resting
-                    .retain(|(name, until)| *name != group || *until > at);
+                let is_over = |(name, until): &(u8, Instant)| *name == group && *until <= at;
+                turns.resting.retain(|resting| !is_over(resting));
                 // Of equal times, that of the group is first that has had a ready key for longer.
                 turns.resting.sort_by_key(|(name, _)| *name == group);
             }
             self.refresh(group);
         }
-        self.queue.push(key);
+        self.entry_mut(key).ready = Some(self.next_number());
         self.take_places();
     }
 
@@ -157,59 +161,53 @@ impl Model {
         }
     }
 
-    /// Whether a group may start a run.
+    /// Why a group may not start a run, whatever the time.
     ///
     /// > A group at its limit is not looked at until one of its runs ends or its rate allows the
     /// > next one.
     ///
     /// > Shutdown lifts what would keep a drain from ending: pauses, and limits of no active key
     /// > at all.
-    fn may_start(&self, group: u8) -> bool {
-        let Some(turns) = &self.groups else {
-            return true;
+    fn blocked_by(&self, group: u8) -> Option<Why> {
+        let turns = self.groups.as_ref()?;
+        let is_own = |key: &Key| group_of(key) == group;
+        let active = self.keys_that(|entry| entry.active).filter(is_own).count();
+        let most = turns.cap_of(group).most_active();
+        if turns.paused.contains(&group) && !self.is_closed() {
+            Some(Why::GroupPaused)
+        } else if active >= most.max(usize::from(self.is_closed())) {
+            Some(Why::GroupAtLimit)
+        } else {
+            let until = turns.rests_until(group)?;
+            Some(Why::GroupNoToken { until })
+        }
+    }
+
+    /// The same of one that has a ready key.
+    pub(super) fn why_blocked(&self, group: u8) -> Option<Why> {
+        let is_past = |why: &Why| match why {
+            Why::GroupNoToken { until } => !is_after(*until, self.now),
+            _ => false,
         };
-        let cap = turns.cap_of(group);
-        let active = self.processing.iter().filter(|key| group_of(key) == group);
-        let most = cap.most_active().max(usize::from(self.is_shutting_down));
-        let rests = turns.resting.iter().any(|(name, _)| *name == group);
-        let paused = turns.paused.contains(&group) && !self.is_shutting_down;
-        active.count() < most && !rests && !paused
+        self.blocked_by(group).filter(|why| !is_past(why))
     }
 
     pub(super) fn group_figures(&self, group: u8) -> Option<GroupFigures> {
         let turns = self.groups.as_ref()?;
-        let of_group = |key: &&Key| group_of(key) == group;
-        let keys = self.held_keys();
-        let held = keys.iter().filter(of_group).count();
-        let ready = self.queue.iter().filter(of_group).count();
-        let active = self.processing.iter().filter(of_group).count();
-        let paused = turns.paused.contains(&group) && !self.is_shutting_down;
-        let most = turns.cap_of(group).most_active();
-        let most = most.max(usize::from(self.is_shutting_down));
-        let rests = turns.resting.iter().any(|(name, _)| *name == group);
+        let is_own = |key: &Key| group_of(key) == group;
+        let held = self.keys_that(super::Entry::is_held).filter(is_own).count();
+        let ready = self.ready().into_iter().filter(is_own).count();
+        let blocked = match self.blocked_by(group) {
+            Some(Why::GroupNoToken { .. }) => ready > 0,
+            blocked => blocked.is_some(),
+        };
         (held > 0).then_some(GroupFigures {
             ready,
-            active,
+            active: self.keys_that(|entry| entry.active).filter(is_own).count(),
             held,
-            blocked: paused || active >= most || (rests && ready > 0),
-            paused,
+            blocked,
+            paused: turns.paused.contains(&group) && !self.is_closed(),
         })
-    }
-
-    /// Why a group may not start a run.
-    pub(super) fn why_blocked(&self, group: u8) -> Option<Why> {
-        let turns = self.groups.as_ref()?;
-        if turns.paused.contains(&group) && !self.is_shutting_down {
-            return Some(Why::GroupPaused);
-        }
-        let active = self.processing.iter().filter(|key| group_of(key) == group);
-        let most = turns.cap_of(group).most_active();
-        if active.count() >= most.max(usize::from(self.is_shutting_down)) {
-            return Some(Why::GroupAtLimit);
-        }
-        let mut resting = turns.resting.iter();
-        let (_, until) = *resting.find(|(name, _)| *name == group)?;
-        is_after(until, self.now).then_some(Why::GroupNoToken { until })
     }
 
     /// Notices whether a group may start a run.
@@ -218,46 +216,48 @@ impl Model {
             return;
         };
         turns.fill_bucket(group);
-        let may_start = self.may_start(group);
+        let is_blocked = self.blocked_by(group).is_some();
         if let Some(turns) = &mut self.groups {
             turns.blocked.retain(|name| *name != group);
-            if !may_start {
-                turns.blocked.push(group);
-            }
+            turns.blocked.extend(is_blocked.then_some(group));
         }
         self.take_places();
     }
 
-    /// Every group takes the places that it should have, and leaves the others.
-    pub(super) fn take_places(&mut self) {
-        let Some(mut turns) = self.groups.take() else {
-            return;
-        };
-        let place = |key: &Key| (self.queued_level(*key), group_of(key));
-        let places: Vec<(u8, u8)> = self.queue.iter().map(place).collect();
-        let is_blocked = |turns: &Turns, group: u8| turns.blocked.contains(&group);
-        let blocked = turns.blocked.clone();
-        turns.turns.retain(|(level, group, _)| {
-            places.contains(&(*level, *group)) && !blocked.contains(group)
-        });
-        let ready = |group: u8| places.iter().any(|(_, name)| *name == group);
-        turns
-            .waiting
-            .retain(|group| ready(*group) && blocked.contains(group));
-        for (level, group) in places.iter().copied() {
-            let here = |it: &(u8, u8, u16)| (it.0, it.1) == (level, group);
-            if is_blocked(&turns, group) {
-                if !turns.waiting.contains(&group) {
-                    turns.waiting.push(group);
-                }
-            } else if !turns.turns.iter().any(here) {
-                turns.turns.push((level, group, 0));
-            }
-        }
-        self.groups = Some(turns);
+    fn place_of(&self, key: Key) -> Place {
+        (self.entry(key).level(), group_of(&key))
     }
 
-    /// When the next group may start a run again, if that is before any key is due.
+    /// Every group takes the places that it should have, and leaves the others.
+    pub(super) fn take_places(&mut self) {
+        let places: Vec<Place> = self
+            .ready()
+            .into_iter()
+            .map(|key| self.place_of(key))
+            .collect();
+        let Some(turns) = &mut self.groups else {
+            return;
+        };
+        let blocked = &turns.blocked;
+        let is_ready = |group: &u8| places.iter().any(|(_, name)| name == group);
+        turns
+            .turns
+            .retain(|(place, _)| places.contains(place) && !blocked.contains(&place.1));
+        turns
+            .waiting
+            .retain(|group| is_ready(group) && blocked.contains(group));
+        for place in places.iter().copied() {
+            if blocked.contains(&place.1) {
+                if !turns.waiting.contains(&place.1) {
+                    turns.waiting.push(place.1);
+                }
+            } else if turns.turns.iter().all(|(other, _)| *other != place) {
+                turns.turns.push((place, 0));
+            }
+        }
+    }
+
+    /// Whether the next group may start a run again, before any key is due.
     ///
     /// > Groups whose [rate](crate::GroupLimits::rate) allows a run again are not part of the
     /// > backlog. Each operation looks at this many of them, too.
@@ -266,24 +266,33 @@ impl Model {
         due.is_some_and(|due| key_due.is_none_or(|key_due| due <= key_due))
     }
 
+    fn has_ready(&self, group: u8) -> bool {
+        self.ready().iter().any(|key| group_of(key) == group)
+    }
+
+    pub(super) fn group_deadline(&self) -> Option<Instant> {
+        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
+        let dues = resting.filter(|(group, at)| !at.is_never() && self.has_ready(*group));
+        dues.map(|(_, at)| *at).min()
+    }
+
     /// The rate of that group allows a run.
     pub(super) fn group_comes_due(&mut self) {
         let due = self.group_deadline();
-        let has_keys = |group: u8| self.queue.iter().any(|key| group_of(key) == group);
-        let Some(turns) = &mut self.groups else {
-            return;
-        };
-        let mut resting = turns.resting.iter();
-        let place = resting.position(|(group, at)| Some(*at) == due && has_keys(*group));
-        if let Some(place) = place {
-            let (group, _) = turns.resting.remove(place);
+        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
+        let mut resting = resting.filter(|(_, at)| Some(*at) == due);
+        let group = resting
+            .find(|(group, _)| self.has_ready(*group))
+            .map(|(group, _)| *group);
+        if let (Some(group), Some(turns)) = (group, &mut self.groups) {
+            turns.resting.retain(|(name, _)| *name != group);
             self.refresh(group);
         }
     }
 
     /// The rates of all groups whose time has come allow a run. Shutdown does not stop their time.
     pub(super) fn groups_come_due(&mut self) {
-        while self.is_shutting_down && self.group_comes_first(None) {
+        while self.is_closed() && self.group_comes_first(None) {
             self.group_comes_due();
         }
     }
@@ -301,11 +310,15 @@ impl Model {
     /// The level and the group that give the next key.
     ///
     /// > The highest level that has a key to hand out is served first, and its groups in turn.
-    fn first_place(&self) -> Option<(u8, u8)> {
-        let turns = &self.groups.as_ref()?.turns;
-        let highest = turns.iter().map(|(level, ..)| *level).max()?;
-        let first = turns.iter().find(|(level, ..)| *level == highest)?;
-        Some((first.0, first.1))
+    fn first_place(&self) -> Option<Place> {
+        let turns = || {
+            self.groups
+                .iter()
+                .flat_map(|turns| &turns.turns)
+                .map(|turn| turn.0)
+        };
+        let highest = turns().map(|(level, _)| level).max()?;
+        turns().find(|(level, _)| *level == highest)
     }
 
     /// Whether a group with ready keys may start a run; `None` if there are no groups.
@@ -313,11 +326,37 @@ impl Model {
         Some(!self.groups.as_ref()?.turns.is_empty())
     }
 
-    /// The key that is handed out next; `None` if there are no groups.
-    pub(super) fn first_of_groups(&self) -> Option<Option<Key>> {
-        self.groups.as_ref()?;
-        let place = self.first_place();
-        Some(place.and_then(|place| self.first_at(place)))
+    fn first_at(&self, place: Place) -> Option<Key> {
+        self.ready()
+            .into_iter()
+            .find(|key| self.place_of(*key) == place)
+    }
+
+    /// The first of these keys that has the highest level among them.
+    fn highest(&self, keys: impl Iterator<Item = Key> + Clone) -> Option<Key> {
+        let level = |key: &Key| self.entry(*key).level();
+        let highest = keys.clone().map(|key| level(&key)).max()?;
+        keys.into_iter().find(|key| level(key) == highest)
+    }
+
+    /// The key that is handed out next, but for those that have aged.
+    pub(super) fn first(&self) -> Option<Key> {
+        match &self.groups {
+            Some(_) => self.first_at(self.first_place()?),
+            None => self.highest(self.ready().into_iter()),
+        }
+    }
+
+    /// The first key that is left over, whatever its group may do.
+    pub(super) fn first_left(&self) -> Option<Key> {
+        let waiting = self.groups.as_ref().and_then(|turns| turns.waiting.first());
+        self.first().or_else(|| {
+            let own = self
+                .ready()
+                .into_iter()
+                .filter(|key| Some(&group_of(key)) == waiting);
+            self.highest(own.collect::<Vec<_>>().into_iter())
+        })
     }
 
     /// Of the keys that are next at their levels and have waited for too long, the oldest; of two,
@@ -333,85 +372,66 @@ impl Model {
         let after = self.age_limit?;
         let next = |level: u8| match &self.groups {
             Some(turns) => {
-                let place = turns.turns.iter().find(|(at, ..)| *at == level)?;
-                self.first_at((level, place.1))
+                let mut places = turns.turns.iter().map(|turn| turn.0);
+                self.first_at(places.find(|place| place.0 == level)?)
             }
             None => {
-                let mut queue = self.queue.iter();
-                queue.find(|key| self.queued_level(**key) == level).copied()
+                let mut ready = self.ready().into_iter();
+                ready.find(|key| self.entry(*key).level() == level)
             }
         };
         let since = |key: &Key| {
-            let added = self.added.iter().find(|(added, _)| added == key);
-            added.map_or(self.now, |(_, at)| *at)
+            self.entry(*key)
+                .queued
+                .map_or(self.now, |queued| queued.added)
         };
         let firsts = (0..self.levels).rev().filter_map(next);
         let aged = firsts.filter(|key| self.now.saturating_since(since(key)) > after);
         aged.min_by_key(since)
     }
 
-    /// The level and the group whose newest key makes way first.
-    fn last_place(&self) -> Option<(u8, u8)> {
-        let turns = &self.groups.as_ref()?.turns;
-        let lowest = turns.iter().map(|(level, ..)| *level).min()?;
-        let last = turns.iter().rev().find(|(level, ..)| *level == lowest)?;
-        Some((last.0, last.1))
-    }
-
     /// The newest key of the lowest level, if it is below another.
     pub(super) fn newest_below(&self, level: u8) -> Option<Key> {
-        let newest_first = self.queue.iter().rev();
-        let mut at = newest_first.map(|key| (*key, self.queued_level(*key)));
-        if self.groups.is_some() {
-            let place = self.last_place().filter(|(lowest, _)| *lowest < level)?;
-            return at
-                .find(|(key, at)| (*at, group_of(key)) == place)
-                .map(|(key, _)| key);
-        }
-        let levels = self.queue.iter().map(|key| self.queued_level(*key));
-        let lowest = levels.min().filter(|lowest| *lowest < level)?;
-        at.find(|(_, at)| *at == lowest).map(|(key, _)| key)
-    }
-
-    fn first_at(&self, (level, group): (u8, u8)) -> Option<Key> {
-        let is_there = |key: &&Key| (self.queued_level(**key), group_of(key)) == (level, group);
-        self.queue.iter().find(is_there).copied()
-    }
-
-    /// The first key that is left over, whatever its group may do.
-    pub(super) fn first_left(&self) -> Option<Key> {
-        let Some(turns) = &self.groups else {
-            return self.peek_first();
+        let places: Vec<Place> = match &self.groups {
+            Some(turns) => turns.turns.iter().map(|turn| turn.0).collect(),
+            None => self
+                .ready()
+                .into_iter()
+                .map(|key| self.place_of(key))
+                .collect(),
         };
-        if let Some(place) = self.first_place() {
-            return self.first_at(place);
-        }
-        let group = *turns.waiting.first()?;
-        let own = self.queue.iter().filter(|key| group_of(key) == group);
-        let level = own.map(|key| self.queued_level(*key)).max()?;
-        self.first_at((level, group))
+        let lowest = places
+            .iter()
+            .map(|place| place.0)
+            .min()
+            .filter(|lowest| *lowest < level)?;
+        let last = places.into_iter().rev().find(|place| place.0 == lowest)?;
+        let mut newest = self.ready().into_iter().rev();
+        newest.find(|key| match self.groups {
+            Some(_) => self.place_of(*key) == last,
+            None => self.entry(*key).level() == lowest,
+        })
     }
 
-    /// The key of a group was handed out: it is in `processing` now.
+    /// The key of a group was handed out: it is active now.
     ///
     /// > The groups that have ready keys are served in turn, one key each, or as many as the
     /// > [weight](GroupLimits::weight) of the group says.
     pub(super) fn charge_group(&mut self, key: Key, level: u8) {
-        let group = group_of(&key);
-        let now = self.now;
+        let (group, now) = (group_of(&key), self.now);
         self.take_places();
         let Some(turns) = &mut self.groups else {
             return;
         };
         let weight = turns.cap_of(group).weight.max(1);
-        let here = |it: &(u8, u8, u16)| (it.0, it.1) == (level, group);
-        if let Some(place) = turns.turns.iter().position(here) {
-            let (.., served) = turns.turns[place];
+        let mut places = turns.turns.iter();
+        if let Some(at) = places.position(|(place, _)| *place == (level, group)) {
+            let (place, served) = turns.turns[at];
             if served + 1 >= weight {
-                turns.turns.remove(place);
-                turns.turns.push((level, group, 0));
+                turns.turns.remove(at);
+                turns.turns.push((place, 0));
             } else {
-                turns.turns[place].2 = served + 1;
+                turns.turns[at].1 = served + 1;
             }
         }
         if let Some((_, bucket)) = turns.buckets.iter_mut().find(|(name, _)| *name == group) {
@@ -421,12 +441,5 @@ impl Model {
             }
         }
         self.refresh(group);
-    }
-
-    pub(super) fn group_deadline(&self) -> Option<Instant> {
-        let has_keys = |group: u8| self.queue.iter().any(|key| group_of(key) == group);
-        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
-        let dues = resting.filter(|(group, at)| !at.is_never() && has_keys(*group));
-        dues.map(|(_, at)| *at).min()
     }
 }
