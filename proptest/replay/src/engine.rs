@@ -1,10 +1,10 @@
 //! Replays a recording of a queue on a subject, and compares everything that was recorded.
 //!
-//! Every operation is done three times: on the subject, on the [reference model](Model) with
-//! requeue's rules, and on the model with the rules of the queue that was recorded.
+//! Every operation is done three times: on the subject, on the [reference model](Model) and on the
+//! model of the queue that was recorded.
 //!
-//! - What was recorded must be what the upstream's rules say, to the letter and to the end.
-//! - What the subject does must be what requeue's rules say.
+//! - What was recorded must be what the model of that queue says, to the letter and to the end.
+//! - What the subject does must be what the reference model says.
 //! - Where the two differ a documented difference must allow it.
 
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use requeue_core::Instant;
 use requeue_core::binding::Drained;
 use requeue_proptest::subject::{Configuration, Key, NewSubject, Operate, Subject};
-use requeue_proptest::{Figures, Model, Rules};
+use requeue_proptest::{Figures, Model};
 
 use crate::differences::{
     DRAIN_WAITS, EVERY_DRAINER, LEN_COUNTS_READY, RETRY_WITHOUT_DELAY, SHUT_DOWN_INTERRUPTS,
@@ -22,6 +22,7 @@ use crate::kind::{Kind, Place, What};
 use crate::player::{Outcome, Player, Seen};
 use crate::recording::{End, Op, Recording, Step};
 use crate::report::{Mismatch, Progress};
+use crate::upstream::Upstream;
 
 /// Replays one recording on a new subject.
 pub(crate) fn replay(
@@ -54,7 +55,7 @@ struct Replay<'r> {
     recording: &'r Recording,
     queue: Player<dyn Subject>,
     ours: Player<Model>,
-    theirs: Player<Model>,
+    theirs: Player<Upstream>,
     /// How many retries had no delay, of those that were recorded so far.
     undelayed: u64,
     /// A difference has changed a result after which nothing can be compared with the subject.
@@ -64,13 +65,14 @@ struct Replay<'r> {
 impl<'r> Replay<'r> {
     fn new(kind: Kind, recording: &'r Recording, subject: NewSubject) -> Self {
         let setup = Configuration::new(recording.limiter.clone());
-        let model = |rules| Box::new(Model::new(rules, &setup, None).with_levels(kind.levels()));
+        let ours = Model::new(&setup, None).with_abilities(&kind.abilities());
+        let theirs = Upstream::new(kind, &setup);
         Self {
             kind,
             recording,
             queue: Player::new(subject(&setup), recording),
-            ours: Player::new(model(Rules::Requeue), recording),
-            theirs: Player::by_name(model(kind.upstream()), recording),
+            ours: Player::new(Box::new(ours), recording),
+            theirs: Player::by_name(Box::new(theirs), recording),
             undelayed: 0,
             has_parted: false,
         }
@@ -323,11 +325,11 @@ mod tests {
     }
 
     fn ours(setup: &Configuration) -> Box<dyn Subject> {
-        Box::new(Model::new(Rules::Requeue, setup, None))
+        Box::new(Model::new(setup, None))
     }
 
     fn clients(setup: &Configuration) -> Box<dyn Subject> {
-        Box::new(Model::new(Rules::ClientGo, setup, None))
+        Box::new(Upstream::new(Kind::Queue, setup))
     }
 
     const AFTER_SHUTDOWN: &str =

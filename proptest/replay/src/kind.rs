@@ -1,7 +1,8 @@
 //! The kinds of recordings of queues, and the differences from the upstream queue that each kind may show.
 
+use requeue_proptest::Model;
+use requeue_proptest::subject::Abilities;
 use requeue_proptest::subject::Operate;
-use requeue_proptest::{Model, Rules};
 
 use crate::differences::{
     ADD_AFTER_SHUTDOWN, ADDED_ACTIVE, DELAY_ENDED, DONE_OF_INACTIVE, LEN_COUNTS_READY,
@@ -9,6 +10,7 @@ use crate::differences::{
 };
 use crate::player::{Outcome, Seen};
 use crate::recording::{LEVELS, Op, Step};
+use crate::upstream::Upstream;
 
 /// What a file of recordings is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +42,6 @@ pub(crate) struct Place<'p> {
 }
 
 impl Kind {
-    /// The rules of the queue that was recorded.
-    pub(crate) const fn upstream(self) -> Rules {
-        match self {
-            Self::Priority => Rules::ControllerRuntime,
-            _ => Rules::ClientGo,
-        }
-    }
-
     /// The name of that queue's library.
     pub(crate) const fn upstream_name(self) -> &'static str {
         match self {
@@ -56,12 +50,13 @@ impl Kind {
         }
     }
 
-    /// How many levels the queue needs.
-    pub(crate) const fn levels(self) -> u8 {
-        match self {
-            Self::Priority => LEVELS as u8,
-            _ => 1,
+    /// What our queue needs: levels.
+    pub(crate) fn abilities(self) -> Abilities {
+        let mut abilities = Abilities::default();
+        if self == Self::Priority {
+            abilities.levels = LEVELS as u8;
         }
+        abilities
     }
 
     /// Whether a recording is compared with the subject only up to the first result that a
@@ -77,7 +72,7 @@ impl Kind {
         what: What,
         place: Option<Place<'_>>,
         ours: &mut Model,
-        theirs: &Model,
+        theirs: &Upstream,
     ) -> Option<&'static str> {
         match self {
             Self::Priority => priority_difference(what, place?, ours, theirs),
@@ -93,7 +88,7 @@ impl Kind {
                     (What::NumRequeues, _) => closed.then_some(LIMITER_AFTER_SHUTDOWN),
                     _ => None,
                 };
-                named.or(theirs.has_duplicates().then_some(QUEUED_ONCE))
+                named.or(theirs.has_duplicates.then_some(QUEUED_ONCE))
             }
         }
     }
@@ -113,16 +108,16 @@ fn priority_difference(
     what: What,
     place: Place<'_>,
     ours: &mut Model,
-    theirs: &Model,
+    theirs: &Upstream,
 ) -> Option<&'static str> {
-    if what == What::Len && place.seen.len + ours.dirty_len() == place.step.len {
+    if what == What::Len && place.seen.len + ours.stats().dirty == place.step.len {
         return Some(LEN_COUNTS_READY);
     }
     match place.step.op {
         _ if ours.is_shutting_down() => Some(SHUT_DOWN_HANDS_OUT),
-        Op::Get(_) if theirs.has_kept_place() => Some(DELAY_ENDED),
-        Op::Get(_) if theirs.has_added_active() => Some(ADDED_ACTIVE),
-        Op::Get(_) if theirs.has_tied() => Some(TIES_IN_ORDER),
+        Op::Get(_) if theirs.has_kept_place => Some(DELAY_ENDED),
+        Op::Get(_) if theirs.has_added_active => Some(ADDED_ACTIVE),
+        Op::Get(_) if theirs.has_tied => Some(TIES_IN_ORDER),
         _ => None,
     }
 }

@@ -4,14 +4,14 @@
 //! each of them, in nanoseconds. A file holds one recording per line, all of one kind;
 //! `proptest/traces/FORMAT.md` describes them. The replay does the same to one of our queues and
 //! compares everything. Where requeue differs from the upstream queue on purpose, the
-//! [reference model](requeue_proptest::Model) predicts how, and the [difference](differences) is
-//! counted under its name.
+//! [reference model](requeue_proptest::Model) and a model of the upstream queue predict how, and the
+//! [difference](differences) is counted under its name.
 //!
 //! ```text
-//!                  recorded ────────────────┐ must be what the upstream's rules say
-//!   operation ──▶  model, upstream's rules ─┘
-//!            ├──▶  the queue ───────────────┐ must do what requeue's rules say
-//!            └──▶  model, requeue's rules ──┘
+//!                  recorded ─────────────┐ must be what the model says
+//!   operation ──▶  model of upstream ────┘
+//!            ├──▶  the queue ────────────┐ must do what the model says
+//!            └──▶  model of requeue ─────┘
 //! ```
 
 #![forbid(unsafe_code)]
@@ -25,6 +25,7 @@ mod player;
 mod recording;
 mod report;
 mod runtime;
+mod upstream;
 
 use recording::Recording;
 use report::replay_lines;
