@@ -622,48 +622,178 @@ impl Answer {
     }
 }
 
-/// As a reader of a history wants to have it.
+/// As a reader of a history wants to have it, and as a story says it. Times are those of the clock.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let next = |next: &Next<Handed>| match next {
             Next::Work(handed) => handed.to_string(),
-            Next::Wait { .. } => String::from("it sleeps"),
+            Next::Wait { .. } => String::from("waits"),
             Next::Closed => String::from("closed"),
         };
-        let many = |handed: &[Handed]| {
-            let keys: Vec<String> = handed.iter().map(Handed::to_string).collect();
-            keys.join(", ")
-        };
         match self {
-            Self::Done => f.write_str("done"),
+            Self::Done | Self::Drain(_) => f.write_str("done"),
             Self::Lacking => f.write_str("there is no such operation"),
-            Self::Is(it) => write!(f, "{it:?}"),
-            Self::Count(it) => write!(f, "{it:?}"),
-            Self::Added(it) => write!(f, "{it:?}"),
-            Self::Scheduled(it) => write!(f, "{it:?}"),
-            Self::Displaced(it) => write!(f, "{it:?}"),
-            Self::AddedMany(it, rejected) => write!(f, "{:?}", (it, rejected)),
-            Self::Restored(it) => write!(f, "{it:?}"),
-            Self::State(it) => write!(f, "{it:?}"),
-            Self::Snapshot(it) => write!(f, "{it:?}"),
-            Self::Due(it) => write!(f, "{it:?}"),
+            Self::Is(true) => f.write_str("yes"),
+            Self::Is(false) => f.write_str("no"),
+            Self::Count(it) => write!(f, "{it}"),
+            Self::Added(it) => f.write_str(&outcome(it, name)),
+            Self::Scheduled(it) => f.write_str(&outcome(it, scheduled)),
+            Self::Displaced(it) => f.write_str(&outcome(it, |(added, left)| match left {
+                Some(left) => format!("{} in place of {}", scheduled(added), left.key),
+                None => scheduled(added),
+            })),
+            Self::AddedMany(many, rejected) => {
+                let counts = [
+                    (many.ready, "ready"),
+                    (many.dirty, "dirty"),
+                    (many.delayed, "delayed"),
+                    (many.coalesced, "coalesced"),
+                ];
+                let rejected = rejected
+                    .iter()
+                    .map(|it| format!("{} {}", it.into_key(), name(it)));
+                f.write_str(&listed(counted(&counts).chain(rejected)))
+            }
+            Self::Restored(it) => f.write_str(&outcome(it, name)),
+            Self::State(it) => f.write_str(&it.map_or(String::from("none"), state)),
+            Self::Snapshot(it) => {
+                let keys = it
+                    .iter()
+                    .map(|(key, known)| format!("{key} {}", state(*known)));
+                f.write_str(&keys.collect::<Vec<_>>().join("; "))
+            }
+            Self::Due(it) => f.write_str(&it.map_or(String::from("none"), |due| due.to_string())),
             Self::Work(None) => f.write_str("no key"),
             Self::Work(Some(handed)) => write!(f, "{handed}"),
             Self::Next(it) => f.write_str(&next(it)),
             Self::Look(it) => write!(f, "{it:?}"),
-            Self::NextMany(Next::Work(handed)) => f.write_str(&many(handed)),
-            Self::NextMany(Next::Wait { .. }) => f.write_str("it sleeps"),
+            Self::NextMany(Next::Work(handed)) => {
+                f.write_str(&listed(handed.iter().map(Handed::to_string)))
+            }
+            Self::NextMany(Next::Wait { .. }) => f.write_str("waits"),
             Self::NextMany(Next::Closed) => f.write_str("closed"),
-            Self::Turn(finished, it) => write!(f, "{finished:?}, {}", next(it)),
-            Self::Finished(it) => write!(f, "{it:?}"),
-            Self::Drain(_) => f.write_str("done"),
+            Self::Turn(end, it) => write!(f, "{}, {}", finished(end), next(it)),
+            Self::Finished(it) => f.write_str(&finished(it)),
             Self::Drained(it) => write!(f, "{it:?}"),
-            Self::Left(it) => write!(f, "{it:?}"),
-            Self::Why(it) => write!(f, "{it:?}"),
-            Self::Stats(it) => write!(f, "{it:?}"),
+            Self::Left(it) => f.write_str(&it.as_ref().map_or(String::from("none"), left)),
+            Self::Why(it) => f.write_str(&why(it)),
+            Self::Stats(it) => f.write_str(&stats(it)),
             Self::Group(it) => write!(f, "{it:?}"),
         }
     }
+}
+
+/// The name of a variant, without what it has.
+fn name(it: &impl fmt::Debug) -> String {
+    let shown = format!("{it:?}");
+    let name = shown.split(|c: char| !c.is_alphanumeric()).next();
+    name.unwrap_or_default().to_owned()
+}
+
+fn outcome<T, E: fmt::Debug>(result: &Result<T, E>, show: impl FnOnce(&T) -> String) -> String {
+    result.as_ref().map_or_else(name, show)
+}
+
+fn time(time: Duration) -> String {
+    match time {
+        Duration::MAX => String::from("never"),
+        time => format!("{time:?}"),
+    }
+}
+
+fn scheduled(it: &Scheduled) -> String {
+    match it.delay {
+        Duration::ZERO => name(&it.added),
+        delay => format!("{} {}", name(&it.added), time(delay)),
+    }
+}
+
+fn finished(it: &Finished) -> String {
+    match *it {
+        Finished::Delayed(delay) | Finished::Leftover(delay) | Finished::Suspended(delay) => {
+            format!("{} {}", name(it), time(delay))
+        }
+        _ => name(it),
+    }
+}
+
+fn listed(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Those that are not zero.
+fn counted(counts: &[(usize, &'static str)]) -> impl Iterator<Item = String> {
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, what)| format!("{what} {count}"))
+}
+
+fn flags(flags: &[(bool, &'static str)]) -> impl Iterator<Item = String> {
+    let set = flags.iter().filter(|(is_set, _)| *is_set);
+    set.map(|(_, name)| String::from(*name))
+}
+
+fn state(it: KeyState) -> String {
+    let states = [
+        (it.ready, "ready"),
+        (it.active, "active"),
+        (it.dirty, "dirty"),
+        (it.cancelled, "cancelled"),
+    ];
+    let due = it.due.map(|due| format!("due {due}"));
+    let suspended = it.suspended.map(|until| format!("suspended {until}"));
+    let counts = [
+        (it.failures as usize, "failures"),
+        (usize::from(it.priority), "level"),
+    ];
+    listed(
+        flags(&states)
+            .chain(due)
+            .chain(suspended)
+            .chain(counted(&counts)),
+    )
+}
+
+fn left(it: &Left) -> String {
+    let after = (!it.left.is_zero()).then(|| format!("after {}", time(it.left)));
+    let counts = [
+        (it.failures as usize, "failures"),
+        (usize::from(it.priority), "level"),
+    ];
+    let parts = listed(after.into_iter().chain(counted(&counts)));
+    format!("{} {parts}", it.key).trim_end().to_owned()
+}
+
+fn why(it: &Why) -> String {
+    let failures = match it {
+        Why::BackingOff { failures, .. } | Why::Held { failures, .. } => {
+            format!(", failures {failures}")
+        }
+        Why::Running { again: true, .. } | Why::Suspended { again: true, .. } => {
+            String::from(", again")
+        }
+        _ => String::new(),
+    };
+    let until = it.until().map(|until| format!(" {until}"));
+    format!("{}{}{failures}", name(it), until.unwrap_or_default())
+}
+
+fn stats(it: &Stats) -> String {
+    let counts = [
+        (it.total, "total"),
+        (it.ready, "ready"),
+        (it.active, "active"),
+        (it.dirty, "dirty"),
+        (it.delayed, "delayed"),
+        (it.suspended, "suspended"),
+        (it.failure_records, "failure_records"),
+    ];
+    let due = it.next_deadline.map(|due| format!("next_deadline {due}"));
+    let states = [
+        (it.paused, "paused"),
+        (it.shutting_down, "shutting_down"),
+        (it.total == 0, "total 0"),
+    ];
+    listed(counted(&counts).chain(due).chain(flags(&states)))
 }
 
 /// An answer that is of no use to its caller.

@@ -9,7 +9,7 @@ use requeue_core::{Instant, KeyState};
 
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks};
-use crate::operation::{Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
+use crate::operation::{Answer, Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
 use crate::subject::{Abilities, CallId, Configuration, GroupOrder, PolicySpec, Returned, Subject};
 use crate::{Model, Rules};
 
@@ -33,6 +33,9 @@ pub(super) struct Pair {
     pub(super) answers: BTreeMap<CallId, Returned<Handed>>,
     /// Numbers the calls.
     pub(super) last: CallId,
+    /// What the last operation has answered, and calls have since a story has settled.
+    pub(super) answer: Option<Answer>,
+    pub(super) returned: Vec<String>,
     pub(super) abilities: Abilities,
     pub(super) patience: Duration,
     /// The steps that are done have been checked before.
@@ -99,6 +102,8 @@ impl Pair {
             calls: Vec::new(),
             answers: BTreeMap::new(),
             last: 0,
+            answer: None,
+            returned: Vec::new(),
             abilities,
             patience,
             is_known: false,
