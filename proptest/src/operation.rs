@@ -666,7 +666,10 @@ impl fmt::Display for Answer {
             Self::Work(None) => f.write_str("no key"),
             Self::Work(Some(handed)) => write!(f, "{handed}"),
             Self::Next(it) => f.write_str(&next(it)),
-            Self::Look(it) => write!(f, "{it:?}"),
+            Self::Look(Next::Work(())) => f.write_str("a key"),
+            Self::Look(Next::Wait { until: None }) => f.write_str("never"),
+            Self::Look(Next::Wait { until: Some(until) }) => write!(f, "{until}"),
+            Self::Look(Next::Closed) => f.write_str("closed"),
             Self::NextMany(Next::Work(handed)) => {
                 f.write_str(&listed(handed.iter().map(Handed::to_string)))
             }
@@ -832,50 +835,25 @@ methods! {
     add(key: Key) -> Result<Added, Rejected<Key>>: O::Add(key) => Answer::Added(it) => it;
     add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>:
         O::AddAfter(key, delay) => Answer::Added(it) => it;
-    add_within(key: Key, delay: Duration, slack: Duration) -> Result<Added, Rejected<Key>>:
-        O::AddWithin(key, delay, slack) => Answer::Added(it) => it;
-    add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>:
-        O::AddAt(key, due) => Answer::Added(it) => it;
     add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>:
         O::AddRateLimited(key) => Answer::Scheduled(it) => it;
     add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>:
         O::AddWith(key, options) => Answer::Scheduled(it) => it;
-    add_displacing(key: Key, options: AddOptions) -> Displaced:
-        O::AddDisplacing(key, options) => Answer::Displaced(it) => it;
-    add_debounced(key: Key, quiet: Duration, max: Duration) -> Result<Added, Rejected<Key>>:
-        O::AddDebounced(key, quiet, max) => Answer::Added(it) => it;
-    add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>):
-        O::AddMany(keys.to_vec()) => Answer::AddedMany(many, rejected) => (many, rejected);
     restore(left: Left) -> Result<Added, Rejected<Left>>:
         O::Restore(left) => Answer::Restored(it) => it;
     forget(key: Key) -> u32: O::Forget(key) => Answer::Count(it) => it as u32;
     cancel_key(key: Key) -> Option<KeyState>: O::CancelKey(key) => Answer::State(it) => it;
     cancel_delay(key: Key) -> Option<Instant>: O::CancelDelay(key) => Answer::Due(it) => it;
     expedite(key: Key) -> bool: O::Expedite(key) => Answer::Is(it) => it;
-    expedite_all(): O::ExpediteAll => Answer::Done => ();
-    retain_below(key: Key) -> usize: O::RetainBelow(key) => Answer::Count(it) => it;
-    pause(): O::Pause => Answer::Done => ();
-    unpause(): O::Unpause => Answer::Done => ();
-    suspend(key: Key, timeout: Duration) -> bool: O::Suspend(key, timeout) => Answer::Is(it) => it;
-    resume(key: Key) -> bool: O::Resume(key) => Answer::Is(it) => it;
     order(order: &GroupOrder): O::Order(order.clone()) => Answer::Done => ();
     age_after(after: Option<Duration>): O::AgeAfter(after) => Answer::Done => ();
-    limit_keys(keys: usize): O::LimitKeys(keys) => Answer::Done => ();
     try_get() -> Option<Handed>: O::TryGet => Answer::Work(it) => it;
     get(sleeper: u32) -> Next<Handed>: O::Get(Sleeper::Of(sleeper)) => Answer::Next(it) => it;
-    get_many(max: usize, sleeper: u32) -> Next<Vec<Handed>>:
-        O::GetMany(max, Sleeper::Of(sleeper)) => Answer::NextMany(it) => it;
-    next(ticket: Ticket, action: Action, sleeper: u32) -> Turn:
-        O::Next(ticket.into(), action, Sleeper::Of(sleeper)) => Answer::Turn(end, next) => (end, next);
     leave(sleeper: u32): O::Leave(Sleeper::Of(sleeper)) => Answer::Done => ();
     release_key(key: Key) -> Finished: O::DoneKey(key) => Answer::Finished(it) => it;
     release(ticket: Ticket) -> Finished: O::Done(ticket.into()) => Answer::Finished(it) => it;
     finish(ticket: Ticket, action: Action) -> Finished:
         O::Complete(ticket.into(), action) => Answer::Finished(it) => it;
-    finish_many(tickets: Vec<Ticket>, action: Action) -> usize:
-        O::CompleteMany(tickets.into_iter().map(Run::Of).collect(), action) => Answer::Count(it) => it;
-    panic_at_work() -> bool: O::PanicAtWork => Answer::Is(it) => it;
-    panic_under_lock() -> bool: O::PanicUnderLock => Answer::Is(it) => it;
     report_running(): O::ReportRunning => Answer::Done => ();
     shut_down(): O::ShutDown => Answer::Done => ();
     begin_drain() -> Drain: O::BeginDrain => Answer::Drain(it) => it;
@@ -883,20 +861,15 @@ methods! {
     take_delayed() -> Option<Left>: O::TakeDelayed => Answer::Left(it) => it;
     take_ready() -> Option<Left>: O::TakeReady => Answer::Left(it) => it;
     len() -> usize: O::Len => Answer::Count(it) => it;
-    snapshot() -> Vec<(Key, KeyState)>: O::Snapshot => Answer::Snapshot(it) => it;
     state(key: Key) -> Option<KeyState>: O::State(key) => Answer::State(it) => it;
     contains(key: Key) -> bool: O::Contains(key) => Answer::Is(it) => it;
     failures(key: Key) -> u32: O::Failures(key) => Answer::Count(it) => it as u32;
     why(key: Key) -> Why: O::Why(key) => Answer::Why(it) => it;
     stats() -> Stats: O::Stats => Answer::Stats(it) => it;
-    group(group: u8) -> Option<GroupFigures>: O::Group(group) => Answer::Group(it) => it;
     is_paused() -> bool: O::IsPaused => Answer::Is(it) => it;
     is_idle() -> bool: O::IsIdle => Answer::Is(it) => it;
     is_settled() -> bool: O::IsSettled => Answer::Is(it) => it;
     is_shutting_down() -> bool: O::IsShuttingDown => Answer::Is(it) => it;
-    next_look() -> Next<()>: O::NextLook => Answer::Look(it) => it;
-    is_within(ready_max: Duration, run_max: Duration) -> bool:
-        O::IsWithin(ready_max, run_max) => Answer::Is(it) => it;
 }
 
 #[cfg(test)]

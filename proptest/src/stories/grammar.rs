@@ -1,5 +1,5 @@
 //! What the lines of a story mean: operations by the names and arguments that they have in
-//! `requeue_core`, for a queue that a program of client-go's would know.
+//! `requeue_core`, and these words.
 //!
 //! - Some steps stand for several. `add 1 2 3` adds each of three keys, and `add 1..9` each of
 //!   nine. `get -> 2 3` gets two keys. `run 1` gets key 1 and completes its run: with `done`, or as
@@ -9,8 +9,8 @@
 //! - `finish 1 Retry` completes the last run of key 1, and `finish 1#2 Retry` its second run.
 //! - `queue` makes a new queue, on whose clock nothing has passed. In it a failed key waits 1 ms, 2
 //!   ms and so on. `backoff 10ms 1s` is another first and longest delay, `fast 2 1ms 9ms` a limiter
-//!   whose first two delays are short, and with several limiters the longest delay counts. A rate
-//!   is how many runs there are a second, and how many at once.
+//!   whose first two delays are short, and with both limiters the longest delay counts. `run_rate
+//!   100 burst 2` is 100 runs a second, and two at once.
 //! - `room 3` leaves room for three keys: it limits the queue, or fills it with keys whose delays
 //!   never end.
 //! - `start` begins a call that waits, and `settle` lets all calls run. It answers what calls have
@@ -299,9 +299,10 @@ impl<'s> Words<'s> {
         Ok(left_over(key, left, failures, level))
     }
 
-    /// So many runs a second, and so many at once.
+    /// So many runs a second, of which one at once, or as many as the burst.
     fn rate(&mut self) -> Read<Rate> {
-        let (per_second, burst) = (FloatBits(self.number()?), self.number()?);
+        let per_second = FloatBits(self.number()?);
+        let burst = self.given("burst", Self::number)?.unwrap_or(1);
         Ok(Rate { per_second, burst })
     }
 
@@ -445,6 +446,7 @@ fn operation(verb: &str, it: &mut Words<'_>, last: &dyn Fn(Key) -> u64) -> Read<
         "failures" => O::Failures(it.number()?),
         "why" => O::Why(it.number()?),
         "stats" => O::Stats,
+        "next_look" => O::NextLook,
         "is_paused" => O::IsPaused,
         "is_shutting_down" => O::IsShuttingDown,
 
