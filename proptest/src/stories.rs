@@ -14,9 +14,10 @@
 //!   get          -> waits
 //! ```
 //!
-//! [`grammar`] says what the steps mean.
+//! [`lines`] and [`grammar`] say what a line may be, and what the steps mean.
 
 mod grammar;
+mod lines;
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -24,7 +25,8 @@ use std::sync::LazyLock;
 use crate::operation::{Answer, Operation};
 use crate::subject::Subject;
 
-pub(crate) use grammar::{BACKOFF, Line, Step, step};
+pub(crate) use grammar::{BACKOFF, Step, step};
+pub(crate) use lines::Line;
 
 /// A rule that a queue keeps.
 ///
@@ -50,8 +52,8 @@ pub struct Rule {
     pub name: &'static str,
     /// How many keys its story needs room for.
     pub keys: usize,
-    /// What else its story needs: its place in [`NEEDS`].
-    need: Option<usize>,
+    /// What else its story needs.
+    need: Option<&'static str>,
     /// The rule itself.
     pub text: &'static str,
     /// Where it comes from.
@@ -61,48 +63,6 @@ pub struct Rule {
     /// The line of the first of them.
     pub(crate) line: usize,
 }
-
-/// What not every queue has: its name, what to say of a queue without it, and whether one has it.
-type Need = (&'static str, &'static str, fn(&mut dyn Subject) -> bool);
-
-const NEEDS: [Need; 10] = [
-    (
-        "Growth",
-        "the queue has a capacity, and no limit to its records",
-        |it| it.capacity().is_none() || it.abilities().limits_keys,
-    ),
-    (
-        "Limit",
-        "how many keys fit into the queue cannot be changed",
-        |it| it.abilities().limits_keys,
-    ),
-    ("Levels", "the queue has too few priority levels", |it| {
-        it.abilities().levels >= LEVELS_MIN
-    }),
-    ("Groups", "the queue has no groups", |it| {
-        it.abilities().groups
-    }),
-    ("Aging", "the keys of the queue do not age", |it| {
-        it.abilities().ages
-    }),
-    ("Policy", "the queue can have no policy", |it| {
-        it.abilities().governs
-    }),
-    ("Slack", "the delays of the queue are exact", |it| {
-        it.abilities().slackens
-    }),
-    (
-        "Panics",
-        "the binding does not override panic_at_work",
-        |it| it.apply(&Operation::PanicAtWork) == Answer::Is(true),
-    ),
-    ("Lock", "the queue has no lock", |it| {
-        it.apply(&Operation::PanicUnderLock) == Answer::Is(true)
-    }),
-    ("Polling", "its calls run by themselves", |it| {
-        !it.abilities().runs_by_itself
-    }),
-];
 
 /// How many priority levels there have to be for a story that is about them.
 const LEVELS_MIN: u8 = 3;
@@ -132,10 +92,7 @@ impl Rule {
         for needed in needs.flat_map(|needs| needs.split(", ")) {
             match needed.strip_suffix(" keys").map(str::parse) {
                 Some(Ok(number)) => keys = number,
-                _ => {
-                    let known = NEEDS.iter().position(|(name, ..)| *name == needed);
-                    need = Some(known.ok_or(format!("nothing is called {needed}"))?);
-                }
+                _ => need = Some(needed),
             }
         }
         let steps = rest;
@@ -155,10 +112,41 @@ impl Rule {
     pub(crate) fn skipped(&self, subject: &mut dyn Subject) -> Option<String> {
         // First, because a need may leave the queue with a lock that is poisoned.
         let crowded = too_crowded(subject.capacity(), self.keys);
-        let need = self.need.map(|need| NEEDS[need]);
-        let lacks = need.filter(|(_, _, is_there)| !is_there(subject));
-        let lacks = lacks.map(|(_, lacks, _)| String::from(lacks));
-        lacks.or(crowded)
+        let lacks = self.need.and_then(|need| self.lacks(need, subject));
+        lacks.map(String::from).or(crowded)
+    }
+
+    /// What is said of a queue without that which a story needs; `None` if the queue has it.
+    fn lacks(&self, need: &str, queue: &mut dyn Subject) -> Option<&'static str> {
+        let can = queue.abilities();
+        let grows = queue.capacity().is_none() || can.limits_keys;
+        let mut does = |operation| queue.apply(&operation) == Answer::Is(true);
+        let (lacks, has_it) = match need {
+            "Growth" => (
+                "the queue has a capacity, and no limit to its records",
+                grows,
+            ),
+            "Limit" => (
+                "how many keys fit into the queue cannot be changed",
+                can.limits_keys,
+            ),
+            "Levels" => (
+                "the queue has too few priority levels",
+                can.levels >= LEVELS_MIN,
+            ),
+            "Groups" => ("the queue has no groups", can.groups),
+            "Aging" => ("the keys of the queue do not age", can.ages),
+            "Policy" => ("the queue can have no policy", can.governs),
+            "Slack" => ("the delays of the queue are exact", can.slackens),
+            "Polling" => ("its calls run by themselves", !can.runs_by_itself),
+            "Panics" => (
+                "the binding does not override panic_at_work",
+                does(Operation::PanicAtWork),
+            ),
+            "Lock" => ("the queue has no lock", does(Operation::PanicUnderLock)),
+            other => unreadable(self.group, self.line, &format!("nothing is called {other}")),
+        };
+        (!has_it).then_some(lacks)
     }
 }
 

@@ -33,8 +33,9 @@ pub(super) struct Pair {
     pub(super) answers: BTreeMap<CallId, Returned<Handed>>,
     /// Numbers the calls.
     pub(super) last: CallId,
-    /// What the last operation has answered, and calls have since a story has settled.
+    /// What the last operation has answered.
     pub(super) answer: Option<Answer>,
+    /// What calls have returned since a story has last settled.
     pub(super) returned: Vec<String>,
     pub(super) abilities: Abilities,
     pub(super) patience: Duration,

@@ -166,6 +166,7 @@ pub(crate) fn skipped(rule: &Rule, new: NewSubject) -> Option<String> {
     lacks.or_else(|| rule.skipped(&mut *subject))
 }
 
+/// What a queue lacks for a step.
 fn lacks(step: &Operation, new: NewSubject) -> Option<String> {
     let abilities = new(&plain()).abilities();
     let lacks = match step {

@@ -1,9 +1,6 @@
-//! What the lines of a story mean: operations by the names and arguments that they have in
+//! What the steps of a story mean: operations by the names and arguments that they have in
 //! `requeue_core`, and these words.
 //!
-//! - Some steps stand for several. `add 1 2 3` adds each of three keys, and `add 1..9` each of
-//!   nine. `get -> 2 3` gets two keys. `run 1` gets key 1 and completes its run: with `done`, or as
-//!   `run 1 Retry` says. `not_before 5ms` finds nothing to get until 5 ms have passed.
 //! - `get` takes the first ready key. If there is none, it answers as a call that waits for a key
 //!   does, which is `waits` or `closed`.
 //! - `finish 1 Retry` completes the last run of key 1, and `finish 1#2 Retry` its second run.
@@ -16,16 +13,12 @@
 //! - `start` begins a call that waits, and `settle` lets all calls run. It answers what calls have
 //!   returned since the last time, in alphabetical order. `drop_call 2` cancels the second of those
 //!   that still wait, and `nudge_call 2` polls it.
-//! - `20 times` repeats the lines below it that are indented, and `for X in 1, 2` puts each value in
-//!   the place of `X`. A line that ends with a comma goes on in the next.
 
-use std::iter::repeat_n;
 use std::str::FromStr;
 use std::time::Duration;
 
 use requeue_core::{Action, AddOptions, Instant};
 
-use super::Rule;
 use crate::histories::MERGES;
 use crate::limiter::{FloatBits, LimiterSpec};
 use crate::operation::{Drain, Key, Left, Operation, Run, Sleeper, Ticket, left_over};
@@ -39,14 +32,6 @@ pub(crate) const BACKOFF: LimiterSpec = LimiterSpec::Exponential {
     max_ns: 1_000_000_000,
 };
 
-/// A line that is one step, with its number in the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    group: &'static str,
-    number: usize,
-    pub(crate) text: String,
-}
-
 /// What a line does.
 pub(crate) enum Step {
     Queue(Configuration),
@@ -55,140 +40,7 @@ pub(crate) enum Step {
     Operation(Operation),
 }
 
-impl Line {
-    /// The step, and its answer.
-    pub(crate) fn parts(&self) -> (&str, &str) {
-        let (step, answer) = self.text.split_once("->").unwrap_or((&self.text, ""));
-        (step.trim(), answer.trim())
-    }
-}
-
-impl Rule {
-    /// The steps of its story, one a line.
-    pub(crate) fn lines(&self) -> Result<Vec<Line>, String> {
-        let mut lines: Vec<Line> = Vec::new();
-        for (text, number) in self.steps.lines().zip(self.line..) {
-            match lines.last_mut().filter(|last| last.text.ends_with(',')) {
-                Some(last) => last.text = format!("{} {}", last.text, text.trim()),
-                None if text.trim_start().starts_with('#') => {}
-                None => lines.push(Line {
-                    group: self.group,
-                    number,
-                    text: String::from(text),
-                }),
-            }
-        }
-        unfolded(&lines)
-    }
-}
-
-/// The lines with each block as often as it says.
-fn unfolded(lines: &[Line]) -> Result<Vec<Line>, String> {
-    let indent = |line: &Line| line.text.len() - line.text.trim_start().len();
-    let mut steps = Vec::new();
-    let mut rest = lines;
-    while let Some((first, after)) = rest.split_first() {
-        let inside = after.iter().take_while(|it| indent(it) > indent(first));
-        let (block, next) = after.split_at(inside.count());
-        rest = next;
-        let head = first.text.trim();
-        if let Some(times) = head.strip_suffix(" times") {
-            let times = times.parse().map_err(|_| first.wrong("no number"))?;
-            steps.extend(repeat_n(unfolded(block)?, times).flatten());
-        } else if let Some((names, values)) = head
-            .strip_prefix("for ")
-            .and_then(|head| head.split_once(" in "))
-        {
-            for value in values.split(", ") {
-                let mut block = block.to_vec();
-                for line in &mut block {
-                    let names = names.split(' ');
-                    for (name, value) in names.clone().zip(value.splitn(names.count(), ' ')) {
-                        line.text = line.text.replace(name, value);
-                    }
-                }
-                steps.extend(unfolded(&block)?);
-            }
-        } else if block.is_empty() {
-            steps.extend(first.simple());
-        } else {
-            return Err(first.wrong("lines below it are indented"));
-        }
-    }
-    Ok(steps)
-}
-
-impl Line {
-    /// Says what is wrong with it, and where it is.
-    pub(crate) fn wrong(&self, wrong: &str) -> String {
-        let (group, number, text) = (self.group, self.number, self.text.trim());
-        format!("{wrong}\nIn proptest/src/stories/{group}.txt:{number}: {text}")
-    }
-
-    /// The same in steps that are one operation each.
-    fn simple(&self) -> Vec<Self> {
-        let (step, answer) = self.parts();
-        let (verb, rest) = step.split_once(' ').unwrap_or((step, ""));
-        let are_keys = |words: &str| !words.is_empty() && words.split(' ').all(is_numbers);
-        let lines = |texts: Vec<String>| {
-            let lines = texts.into_iter().map(|text| Self { text, ..*self });
-            lines.flat_map(|line| line.simple()).collect()
-        };
-        let split = rest.find(|c: char| !matches!(c, '0'..='9' | '.' | ' '));
-        let (keys, others) = match split.map(|at| rest[..at].rfind(' ')) {
-            None => (rest, ""),
-            Some(at) => rest.split_at(at.map_or(0, |at| at + 1)),
-        };
-        match verb {
-            "get" if answer.contains(['.', ' ']) && are_keys(answer) => {
-                lines(numbers(answer).map(|key| format!("get -> {key}")).collect())
-            }
-            "start" if rest.contains(", ") => lines(
-                rest.split(", ")
-                    .map(|call| format!("start {call}"))
-                    .collect(),
-            ),
-            "not_before" => {
-                let until = time(rest).unwrap_or_default();
-                let most = until.saturating_sub(Duration::from_millis(1));
-                lines(vec![
-                    format!("advance {most:?}"),
-                    String::from("get -> waits"),
-                    format!("advance {:?}", until - most),
-                ])
-            }
-            _ if verb.ends_with("_many") => vec![self.clone()],
-            _ if keys.trim().contains(['.', ' ']) => {
-                let each = numbers(keys).map(|key| format!("{verb} {key} {others} -> {answer}"));
-                lines(each.collect())
-            }
-            "run" if others.is_empty() => lines(vec![
-                format!("get -> {rest}"),
-                format!("done {rest} -> {answer}"),
-            ]),
-            "run" => lines(vec![
-                format!("get -> {keys}"),
-                format!("finish {rest} -> {answer}"),
-            ]),
-            _ => vec![self.clone()],
-        }
-    }
-}
-
-fn is_numbers(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_digit())
-        && word.chars().all(|c| c.is_ascii_digit() || c == '.')
-}
-
-/// Keys, and those from one to another.
-fn numbers(words: &str) -> impl Iterator<Item = Key> {
-    words.split_whitespace().flat_map(|word| {
-        let (first, last) = word.split_once("..").unwrap_or((word, word));
-        first.parse().unwrap_or(1)..=last.parse().unwrap_or(0)
-    })
-}
-
-fn time(word: &str) -> Option<Duration> {
+pub(super) fn time(word: &str) -> Option<Duration> {
     if word == "never" {
         return Some(Duration::MAX);
     }
