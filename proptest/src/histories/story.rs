@@ -70,8 +70,8 @@ impl Player {
             of_key.map(|ticket| ticket.run).max().unwrap_or(0)
         };
         let answer = match step(text, &last).map_err(|wrong| self.pair.failure(wrong))? {
-            Step::Queue(setup) => self.renew(&setup)?,
-            Step::Room(keys) => self.make_room(keys)?,
+            Step::Queue(setup) => self.renew(&setup, text)?,
+            Step::Room(keys) => self.make_room(keys, text)?,
             Step::Get => self.get()?,
             Step::Operation(operation) => self.operate(&operation)?,
         };
@@ -82,15 +82,15 @@ impl Player {
         Err(self.pair.failure_of_runs(wrong))
     }
 
-    fn renew(&mut self, setup: &Configuration) -> Result<String, Failure> {
+    fn renew(&mut self, setup: &Configuration, text: &str) -> Result<String, Failure> {
         self.pair.conclude(Looks::Last)?;
         self.pair = Pair::new((self.new)(setup), setup, self.keys, self.patience);
-        self.pair.timeline.push(format!("a new queue: {setup:?}"));
+        self.pair.timeline.push(String::from(text));
         Ok(String::new())
     }
 
     /// Leaves room for so many keys.
-    fn make_room(&mut self, keys: Key) -> Result<String, Failure> {
+    fn make_room(&mut self, keys: Key, text: &str) -> Result<String, Failure> {
         if self.pair.abilities.limits_keys {
             return self.operate(&Operation::LimitKeys(keys.into()));
         }
@@ -99,9 +99,7 @@ impl Player {
             let add = Operation::AddAfter(filler, Duration::MAX);
             let _ = (self.pair.subject.apply(&add), self.pair.model.apply(&add));
         }
-        self.pair
-            .timeline
-            .push(format!("room is left for {keys} keys"));
+        self.pair.timeline.push(String::from(text));
         Ok(String::new())
     }
 
