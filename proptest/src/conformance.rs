@@ -11,16 +11,14 @@ use std::fmt;
 use std::io::{Write, stderr};
 use std::time::Duration;
 
-use crate::cases::{CASES, Case};
 use crate::caught::guarded;
 use crate::histories::{self, Crowd, Draw, HANGS_AFTER, PATIENCE};
-use crate::recorder;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::{begins, restarts, watched};
 
-use crate::rules::too_crowded;
+use crate::stories::too_crowded;
 
-pub use crate::rules::{RULES, Rule};
+pub use crate::stories::{RULES, Rule};
 pub use timer::timer_contract;
 
 /// Makes the whole suite, as tests, for one queue.
@@ -31,7 +29,7 @@ pub use timer::timer_contract;
 ///
 /// - `suite::rules` tries every rule, lists those that fail, and shows how the first of them did.
 ///   In any case it writes a line for each reason why rules could not be tried. With
-///   `REQUEUE_RULES=suspend` it tries only rules that have this in their names.
+///   `REQUEUE_RULES=drain` it tries only rules that have this in their names.
 /// - `suite::drawn_operations`, `suite::drawn_operations_on_many_keys` and `suite::drawn_calls`
 ///   draw histories, as many as proptest is configured to draw (`PROPTEST_CASES`). Those that have
 ///   failed are kept in `proptest-regressions/` beside the manifest.
@@ -120,7 +118,7 @@ impl fmt::Display for NotTried {
 /// use requeue_proptest::subject::Direct;
 ///
 /// let skipped =
-///     hold::<Direct<Plain, Growable>>("fifo", "a_key_that_was_worked_on_goes_to_the_end");
+///     hold::<Direct<Plain, Growable>>("order", "a_key_that_was_worked_on_goes_to_the_end");
 /// assert!(skipped.is_none());
 /// ```
 pub fn hold<S: Subject + 'static>(group: &str, name: &str) -> Option<NotTried> {
@@ -129,12 +127,11 @@ pub fn hold<S: Subject + 'static>(group: &str, name: &str) -> Option<NotTried> {
 
 #[expect(clippy::panic, reason = "this is how a test fails")]
 fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
-    let mut rules = RULES.iter().zip(CASES);
-    let found = rules.find(|(rule, _)| rule.group == group && rule.name == name);
-    let Some((rule, case)) = found else {
+    let mut rules = RULES.iter();
+    let Some(rule) = rules.find(|rule| rule.group == group && rule.name == name) else {
         panic!("there is no rule {group}::{name}");
     };
-    let outcome = run(new, rule, case, PATIENCE);
+    let outcome = run(new, rule, PATIENCE);
     let not_tried = outcome.unwrap_or_else(|failure| panic!("{failure}"));
     if let Some(not_tried) = &not_tried {
         eprintln_skipped(&not_tried.to_string());
@@ -142,20 +139,18 @@ fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
     not_tried
 }
 
-/// Tries the case of a rule, unless it is skipped. Returns the whole message if it fails.
+/// Plays the story of a rule, unless it is skipped. Returns the whole message if it fails.
 fn run(
     new: NewSubject,
     rule: &'static Rule,
-    case: &Case,
     patience: Duration,
 ) -> Result<Option<NotTried>, String> {
-    if let Some(skipped) = skipped(new, rule, case) {
+    if let Some(skipped) = skipped(new, rule) {
         return Ok(Some(skipped));
     }
-    recorder::begin();
-    guarded(|| case.run(new, patience)).map_err(|failure| {
-        let (group, name, timeline) = (rule.group, rule.name, recorder::timeline());
-        format!("{group}::{name}\n{timeline}{failure}\nBroken: {rule}")
+    histories::play(rule, new, patience).map_err(|failure| {
+        let (group, name) = (rule.group, rule.name);
+        format!("{group}::{name}\n{failure}\nBroken: {rule}")
     })?;
     Ok(None)
 }
@@ -168,7 +163,7 @@ struct Tried {
     broken: Vec<(&'static Rule, String)>,
 }
 
-/// How long threads are waited for in a case whose rule is probably broken.
+/// How long threads are waited for in a story whose rule is probably broken.
 const PATIENCE_FOR_A_LIST: Duration = Duration::from_secs(2);
 
 /// How many rules a report lists at most.
@@ -177,7 +172,7 @@ const LISTED_MAX: usize = 8;
 fn try_all(new: NewSubject, patience: Duration) -> Tried {
     let only = env::var("REQUEUE_RULES").unwrap_or_default();
     let mut tried = Tried::default();
-    for (rule, case) in RULES.iter().zip(CASES) {
+    for rule in RULES.iter() {
         if !format!("{}::{}", rule.group, rule.name).contains(&only) {
             continue;
         }
@@ -189,7 +184,7 @@ fn try_all(new: NewSubject, patience: Duration) -> Tried {
         } else {
             PATIENCE_FOR_A_LIST
         };
-        match run(new, rule, case, patience) {
+        match run(new, rule, patience) {
             Ok(not) => tried.not.extend(not),
             Err(failure) => tried.broken.push((rule, failure)),
         }
@@ -225,7 +220,7 @@ pub fn hold_all<S: Subject + 'static>(module: &str) {
     }
 }
 
-/// Returns the rules whose cases fail on an `S`. A test of a drawn history that fails lists them.
+/// Returns the rules whose stories fail on an `S`. A test of a drawn history that fails lists them.
 ///
 /// # Examples
 ///
@@ -268,9 +263,8 @@ fn list(broken: &[&Rule]) -> String {
 }
 
 /// Why a rule does not apply to such a queue.
-fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried> {
-    let lacks = || rule.skipped(&mut *new(&Configuration::exponential()));
-    let reason = case.skipped(new).or_else(lacks)?;
+fn skipped(new: NewSubject, rule: &'static Rule) -> Option<NotTried> {
+    let reason = histories::skipped(rule, new)?;
     Some(NotTried { rule, reason })
 }
 
@@ -286,14 +280,12 @@ fn skipped(new: NewSubject, rule: &'static Rule, case: &Case) -> Option<NotTried
 /// use requeue_proptest::subject::Direct;
 ///
 /// let not_tried = rules_not_tried::<Direct<Plain, Growable>>();
-/// let of_capacity = not_tried.iter().find(|it| it.rule.group == "capacity").unwrap();
-/// assert_eq!(of_capacity.reason, "the queue has no capacity");
+/// let of_levels = not_tried.iter().find(|it| it.rule.group == "priorities").unwrap();
+/// assert_eq!(of_levels.reason, "the queue has too few priority levels");
 /// ```
 pub fn rules_not_tried<S: Subject + 'static>() -> Vec<NotTried> {
-    let rules = RULES.iter().zip(CASES);
-    rules
-        .filter_map(|(rule, case)| skipped(boxed::<S>, rule, case))
-        .collect()
+    let rules = RULES.iter();
+    rules.filter_map(|rule| skipped(boxed::<S>, rule)).collect()
 }
 
 /// The names of rules, and of a whole group that of the group.

@@ -8,8 +8,8 @@
 //!
 //! Histories are [drawn](Draw), over a few keys and short times, so that keys meet in every state
 //! and deadlines tie, and shrink to the shortest one that still fails. Or all of them are
-//! [explored](explore()), from the shortest on. Or they are scripts of
-//! [`conformance`](mod@crate::conformance).
+//! [explored](explore()), from the shortest on. Or they are the stories of
+//! [`conformance`](mod@crate::conformance), which say themselves what is answered.
 
 mod apply;
 mod bytes;
@@ -21,8 +21,8 @@ mod faults;
 mod judge;
 mod pair;
 mod reasons;
-mod script;
 mod simpler;
+mod story;
 mod watch;
 
 use std::time::Duration;
@@ -39,8 +39,7 @@ pub use draw::{Draw, find, run, run_combined};
 pub(crate) use draw::{HANGS_AFTER, run_on};
 pub use explore::{Bounds, Explored, Scope, explore};
 pub use failure::Failure;
-pub(crate) use failure::write_timeline;
-pub(crate) use script::{CallScript, skipped, without_calls};
+pub(crate) use story::{play, skipped, without_calls};
 
 /// When a test looks at all that can be seen.
 ///

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod cases;
 mod caught;
 pub mod combinations;
 pub mod conformance;
@@ -12,10 +11,9 @@ pub mod histories;
 pub mod limiter;
 mod model;
 mod operation;
-mod recorder;
-mod rules;
 pub mod simulation;
 mod soak;
+mod stories;
 pub mod subject;
 mod watched;
 

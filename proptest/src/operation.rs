@@ -622,48 +622,181 @@ impl Answer {
     }
 }
 
-/// As a reader of a history wants to have it.
+/// As a reader of a history wants to have it, and as a story says it. Times are those of the clock.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let next = |next: &Next<Handed>| match next {
             Next::Work(handed) => handed.to_string(),
-            Next::Wait { .. } => String::from("it sleeps"),
+            Next::Wait { .. } => String::from("waits"),
             Next::Closed => String::from("closed"),
         };
-        let many = |handed: &[Handed]| {
-            let keys: Vec<String> = handed.iter().map(Handed::to_string).collect();
-            keys.join(", ")
-        };
         match self {
-            Self::Done => f.write_str("done"),
+            Self::Done | Self::Drain(_) => f.write_str("done"),
             Self::Lacking => f.write_str("there is no such operation"),
-            Self::Is(it) => write!(f, "{it:?}"),
-            Self::Count(it) => write!(f, "{it:?}"),
-            Self::Added(it) => write!(f, "{it:?}"),
-            Self::Scheduled(it) => write!(f, "{it:?}"),
-            Self::Displaced(it) => write!(f, "{it:?}"),
-            Self::AddedMany(it, rejected) => write!(f, "{:?}", (it, rejected)),
-            Self::Restored(it) => write!(f, "{it:?}"),
-            Self::State(it) => write!(f, "{it:?}"),
-            Self::Snapshot(it) => write!(f, "{it:?}"),
-            Self::Due(it) => write!(f, "{it:?}"),
+            Self::Is(true) => f.write_str("yes"),
+            Self::Is(false) => f.write_str("no"),
+            Self::Count(it) => write!(f, "{it}"),
+            Self::Added(it) => f.write_str(&outcome(it, name)),
+            Self::Scheduled(it) => f.write_str(&outcome(it, scheduled)),
+            Self::Displaced(it) => f.write_str(&outcome(it, |(added, left)| match left {
+                Some(left) => format!("{} in place of {}", scheduled(added), left.key),
+                None => scheduled(added),
+            })),
+            Self::AddedMany(many, rejected) => {
+                let counts = [
+                    (many.ready, "ready"),
+                    (many.dirty, "dirty"),
+                    (many.delayed, "delayed"),
+                    (many.coalesced, "coalesced"),
+                ];
+                let rejected = rejected
+                    .iter()
+                    .map(|it| format!("{} {}", it.into_key(), name(it)));
+                f.write_str(&listed(counted(&counts).chain(rejected)))
+            }
+            Self::Restored(it) => f.write_str(&outcome(it, name)),
+            Self::State(it) => f.write_str(&it.map_or(String::from("none"), state)),
+            Self::Snapshot(it) => {
+                let keys = it
+                    .iter()
+                    .map(|(key, known)| format!("{key} {}", state(*known)));
+                f.write_str(&keys.collect::<Vec<_>>().join("; "))
+            }
+            Self::Due(it) => f.write_str(&it.map_or(String::from("none"), |due| due.to_string())),
             Self::Work(None) => f.write_str("no key"),
             Self::Work(Some(handed)) => write!(f, "{handed}"),
             Self::Next(it) => f.write_str(&next(it)),
-            Self::Look(it) => write!(f, "{it:?}"),
-            Self::NextMany(Next::Work(handed)) => f.write_str(&many(handed)),
-            Self::NextMany(Next::Wait { .. }) => f.write_str("it sleeps"),
+            Self::Look(Next::Work(())) => f.write_str("a key"),
+            Self::Look(Next::Wait { until: None }) => f.write_str("never"),
+            Self::Look(Next::Wait { until: Some(until) }) => write!(f, "{until}"),
+            Self::Look(Next::Closed) => f.write_str("closed"),
+            Self::NextMany(Next::Work(handed)) => {
+                f.write_str(&listed(handed.iter().map(Handed::to_string)))
+            }
+            Self::NextMany(Next::Wait { .. }) => f.write_str("waits"),
             Self::NextMany(Next::Closed) => f.write_str("closed"),
-            Self::Turn(finished, it) => write!(f, "{finished:?}, {}", next(it)),
-            Self::Finished(it) => write!(f, "{it:?}"),
-            Self::Drain(_) => f.write_str("done"),
+            Self::Turn(end, it) => write!(f, "{}, {}", finished(end), next(it)),
+            Self::Finished(it) => f.write_str(&finished(it)),
             Self::Drained(it) => write!(f, "{it:?}"),
-            Self::Left(it) => write!(f, "{it:?}"),
-            Self::Why(it) => write!(f, "{it:?}"),
-            Self::Stats(it) => write!(f, "{it:?}"),
+            Self::Left(it) => f.write_str(&it.as_ref().map_or(String::from("none"), left)),
+            Self::Why(it) => f.write_str(&why(it)),
+            Self::Stats(it) => f.write_str(&stats(it)),
             Self::Group(it) => write!(f, "{it:?}"),
         }
     }
+}
+
+/// The name of a variant, without what it has.
+fn name(it: &impl fmt::Debug) -> String {
+    let shown = format!("{it:?}");
+    let name = shown.split(|c: char| !c.is_alphanumeric()).next();
+    name.unwrap_or_default().to_owned()
+}
+
+fn outcome<T, E: fmt::Debug>(result: &Result<T, E>, show: impl FnOnce(&T) -> String) -> String {
+    result.as_ref().map_or_else(name, show)
+}
+
+fn time(time: Duration) -> String {
+    match time {
+        Duration::MAX => String::from("never"),
+        time => format!("{time:?}"),
+    }
+}
+
+fn scheduled(it: &Scheduled) -> String {
+    match it.delay {
+        Duration::ZERO => name(&it.added),
+        delay => format!("{} {}", name(&it.added), time(delay)),
+    }
+}
+
+fn finished(it: &Finished) -> String {
+    match *it {
+        Finished::Delayed(delay) | Finished::Leftover(delay) | Finished::Suspended(delay) => {
+            format!("{} {}", name(it), time(delay))
+        }
+        _ => name(it),
+    }
+}
+
+fn listed(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Those that are not zero.
+fn counted(counts: &[(usize, &'static str)]) -> impl Iterator<Item = String> {
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, what)| format!("{what} {count}"))
+}
+
+fn flags(flags: &[(bool, &'static str)]) -> impl Iterator<Item = String> {
+    let set = flags.iter().filter(|(is_set, _)| *is_set);
+    set.map(|(_, name)| String::from(*name))
+}
+
+fn state(it: KeyState) -> String {
+    let states = [
+        (it.ready, "ready"),
+        (it.active, "active"),
+        (it.dirty, "dirty"),
+        (it.cancelled, "cancelled"),
+    ];
+    let due = it.due.map(|due| format!("due {due}"));
+    let suspended = it.suspended.map(|until| format!("suspended {until}"));
+    let counts = [
+        (it.failures as usize, "failures"),
+        (usize::from(it.priority), "level"),
+    ];
+    listed(
+        flags(&states)
+            .chain(due)
+            .chain(suspended)
+            .chain(counted(&counts)),
+    )
+}
+
+fn left(it: &Left) -> String {
+    let after = (!it.left.is_zero()).then(|| format!("after {}", time(it.left)));
+    let counts = [
+        (it.failures as usize, "failures"),
+        (usize::from(it.priority), "level"),
+    ];
+    let parts = listed(after.into_iter().chain(counted(&counts)));
+    format!("{} {parts}", it.key).trim_end().to_owned()
+}
+
+fn why(it: &Why) -> String {
+    let failures = match it {
+        Why::BackingOff { failures, .. } | Why::Held { failures, .. } => {
+            format!(", failures {failures}")
+        }
+        Why::Running { again: true, .. } | Why::Suspended { again: true, .. } => {
+            String::from(", again")
+        }
+        _ => String::new(),
+    };
+    let until = it.until().map(|until| format!(" {until}"));
+    format!("{}{}{failures}", name(it), until.unwrap_or_default())
+}
+
+fn stats(it: &Stats) -> String {
+    let counts = [
+        (it.total, "total"),
+        (it.ready, "ready"),
+        (it.active, "active"),
+        (it.dirty, "dirty"),
+        (it.delayed, "delayed"),
+        (it.suspended, "suspended"),
+        (it.failure_records, "failure_records"),
+    ];
+    let due = it.next_deadline.map(|due| format!("next_deadline {due}"));
+    let states = [
+        (it.paused, "paused"),
+        (it.shutting_down, "shutting_down"),
+        (it.total == 0, "total 0"),
+    ];
+    listed(counted(&counts).chain(due).chain(flags(&states)))
 }
 
 /// An answer that is of no use to its caller.
@@ -702,50 +835,25 @@ methods! {
     add(key: Key) -> Result<Added, Rejected<Key>>: O::Add(key) => Answer::Added(it) => it;
     add_after(key: Key, delay: Duration) -> Result<Added, Rejected<Key>>:
         O::AddAfter(key, delay) => Answer::Added(it) => it;
-    add_within(key: Key, delay: Duration, slack: Duration) -> Result<Added, Rejected<Key>>:
-        O::AddWithin(key, delay, slack) => Answer::Added(it) => it;
-    add_at(key: Key, due: Instant) -> Result<Added, Rejected<Key>>:
-        O::AddAt(key, due) => Answer::Added(it) => it;
     add_rate_limited(key: Key) -> Result<Scheduled, Rejected<Key>>:
         O::AddRateLimited(key) => Answer::Scheduled(it) => it;
     add_with(key: Key, options: AddOptions) -> Result<Scheduled, Rejected<Key>>:
         O::AddWith(key, options) => Answer::Scheduled(it) => it;
-    add_displacing(key: Key, options: AddOptions) -> Displaced:
-        O::AddDisplacing(key, options) => Answer::Displaced(it) => it;
-    add_debounced(key: Key, quiet: Duration, max: Duration) -> Result<Added, Rejected<Key>>:
-        O::AddDebounced(key, quiet, max) => Answer::Added(it) => it;
-    add_many(keys: &[Key]) -> (AddedMany, Vec<Rejected<Key>>):
-        O::AddMany(keys.to_vec()) => Answer::AddedMany(many, rejected) => (many, rejected);
     restore(left: Left) -> Result<Added, Rejected<Left>>:
         O::Restore(left) => Answer::Restored(it) => it;
     forget(key: Key) -> u32: O::Forget(key) => Answer::Count(it) => it as u32;
     cancel_key(key: Key) -> Option<KeyState>: O::CancelKey(key) => Answer::State(it) => it;
     cancel_delay(key: Key) -> Option<Instant>: O::CancelDelay(key) => Answer::Due(it) => it;
     expedite(key: Key) -> bool: O::Expedite(key) => Answer::Is(it) => it;
-    expedite_all(): O::ExpediteAll => Answer::Done => ();
-    retain_below(key: Key) -> usize: O::RetainBelow(key) => Answer::Count(it) => it;
-    pause(): O::Pause => Answer::Done => ();
-    unpause(): O::Unpause => Answer::Done => ();
-    suspend(key: Key, timeout: Duration) -> bool: O::Suspend(key, timeout) => Answer::Is(it) => it;
-    resume(key: Key) -> bool: O::Resume(key) => Answer::Is(it) => it;
     order(order: &GroupOrder): O::Order(order.clone()) => Answer::Done => ();
     age_after(after: Option<Duration>): O::AgeAfter(after) => Answer::Done => ();
-    limit_keys(keys: usize): O::LimitKeys(keys) => Answer::Done => ();
     try_get() -> Option<Handed>: O::TryGet => Answer::Work(it) => it;
     get(sleeper: u32) -> Next<Handed>: O::Get(Sleeper::Of(sleeper)) => Answer::Next(it) => it;
-    get_many(max: usize, sleeper: u32) -> Next<Vec<Handed>>:
-        O::GetMany(max, Sleeper::Of(sleeper)) => Answer::NextMany(it) => it;
-    next(ticket: Ticket, action: Action, sleeper: u32) -> Turn:
-        O::Next(ticket.into(), action, Sleeper::Of(sleeper)) => Answer::Turn(end, next) => (end, next);
     leave(sleeper: u32): O::Leave(Sleeper::Of(sleeper)) => Answer::Done => ();
     release_key(key: Key) -> Finished: O::DoneKey(key) => Answer::Finished(it) => it;
     release(ticket: Ticket) -> Finished: O::Done(ticket.into()) => Answer::Finished(it) => it;
     finish(ticket: Ticket, action: Action) -> Finished:
         O::Complete(ticket.into(), action) => Answer::Finished(it) => it;
-    finish_many(tickets: Vec<Ticket>, action: Action) -> usize:
-        O::CompleteMany(tickets.into_iter().map(Run::Of).collect(), action) => Answer::Count(it) => it;
-    panic_at_work() -> bool: O::PanicAtWork => Answer::Is(it) => it;
-    panic_under_lock() -> bool: O::PanicUnderLock => Answer::Is(it) => it;
     report_running(): O::ReportRunning => Answer::Done => ();
     shut_down(): O::ShutDown => Answer::Done => ();
     begin_drain() -> Drain: O::BeginDrain => Answer::Drain(it) => it;
@@ -753,20 +861,15 @@ methods! {
     take_delayed() -> Option<Left>: O::TakeDelayed => Answer::Left(it) => it;
     take_ready() -> Option<Left>: O::TakeReady => Answer::Left(it) => it;
     len() -> usize: O::Len => Answer::Count(it) => it;
-    snapshot() -> Vec<(Key, KeyState)>: O::Snapshot => Answer::Snapshot(it) => it;
     state(key: Key) -> Option<KeyState>: O::State(key) => Answer::State(it) => it;
     contains(key: Key) -> bool: O::Contains(key) => Answer::Is(it) => it;
     failures(key: Key) -> u32: O::Failures(key) => Answer::Count(it) => it as u32;
     why(key: Key) -> Why: O::Why(key) => Answer::Why(it) => it;
     stats() -> Stats: O::Stats => Answer::Stats(it) => it;
-    group(group: u8) -> Option<GroupFigures>: O::Group(group) => Answer::Group(it) => it;
     is_paused() -> bool: O::IsPaused => Answer::Is(it) => it;
     is_idle() -> bool: O::IsIdle => Answer::Is(it) => it;
     is_settled() -> bool: O::IsSettled => Answer::Is(it) => it;
     is_shutting_down() -> bool: O::IsShuttingDown => Answer::Is(it) => it;
-    next_look() -> Next<()>: O::NextLook => Answer::Look(it) => it;
-    is_within(ready_max: Duration, run_max: Duration) -> bool:
-        O::IsWithin(ready_max, run_max) => Answer::Is(it) => it;
 }
 
 #[cfg(test)]

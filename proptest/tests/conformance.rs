@@ -121,7 +121,6 @@ fn assert_not_tried<S: Subject + 'static>(expected: &[(&str, usize)]) {
     assert_eq!(reasons, expected);
 }
 
-const NO_CAPACITY: (&str, usize) = ("the queue has no capacity", 8);
 const NO_LIMIT: (&str, usize) = ("how many keys fit into the queue cannot be changed", 2);
 const NO_RECORDS: (&str, usize) = ("the queue has a capacity, and no limit to its records", 1);
 const NO_LEVELS: (&str, usize) = ("the queue has too few priority levels", 8);
@@ -137,9 +136,9 @@ const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
 fn only_these_rules_are_not_tried_on_core() {
     let on_core = [NO_PANICS, NO_LOCK, NO_CALLS, NO_GROUPS, NO_AGING];
     let with = |more: &[_]| [&on_core, more].concat();
-    assert_not_tried::<Direct<Plain, Growable>>(&with(&[NO_CAPACITY, NO_LEVELS]));
+    assert_not_tried::<Direct<Plain, Growable>>(&with(&[NO_LEVELS]));
     assert_not_tried::<Direct<Plain, Growable, Figures, 64>>(&with(&[NO_LEVELS]));
-    assert_not_tried::<Direct<Leveled, Growable>>(&with(&[NO_CAPACITY]));
+    assert_not_tried::<Direct<Leveled, Growable>>(&with(&[]));
     let of_fixed = [NO_RECORDS, NO_LIMIT, NO_LEVELS];
     assert_not_tried::<Direct<WithSlack<WithSuspension>, Fixed<64>>>(&with(&of_fixed));
     let of_plain = [&of_fixed[..], &[NO_POLICY, NO_SLACK]].concat();
@@ -148,19 +147,20 @@ fn only_these_rules_are_not_tried_on_core() {
 
 #[test]
 fn only_these_rules_are_not_tried_on_runtimes() {
-    assert_not_tried::<OnWorkQueue<Tasks>>(&[NO_CAPACITY, NO_LEVELS, NO_AGING, NO_GROUPS]);
-    assert_not_tried::<OnWorkQueue<Tasks<Grouped>>>(&[NO_CAPACITY, NO_LEVELS, NO_AGING]);
-    assert_not_tried::<OnWorkQueue<Tasks<Aged>>>(&[NO_CAPACITY, NO_GROUPS]);
+    // Getters wait for groups, too.
+    let no_groups = (NO_GROUPS.0, 7);
+    assert_not_tried::<OnWorkQueue<Tasks>>(&[NO_LEVELS, NO_AGING, no_groups]);
+    assert_not_tried::<OnWorkQueue<Tasks<Grouped>>>(&[NO_LEVELS, NO_AGING]);
+    assert_not_tried::<OnWorkQueue<Tasks<Aged>>>(&[no_groups]);
     // Its room is in the type.
     let no_limit = (NO_LIMIT.0, 3);
-    let of_embassy = [NO_RECORDS, no_limit, NO_LEVELS, NO_AGING, NO_GROUPS];
+    let of_embassy = [NO_RECORDS, no_limit, NO_LEVELS, NO_AGING, no_groups];
     assert_not_tried::<OnWorkQueue<Embassy<64, WithSlack<WithSuspension>>>>(&of_embassy);
     let of_threads = [
-        NO_CAPACITY,
         NO_AGING,
-        NO_GROUPS,
+        no_groups,
         ("its calls cannot be cancelled", 10),
-        ("its calls run by themselves", 1),
+        ("its calls run by themselves", 3),
     ];
     assert_not_tried::<OnWorkQueue<Threads<Leveled>>>(&of_threads);
     // A loop waits for keys and for the end, and never for what it does itself.
@@ -169,10 +169,10 @@ fn only_these_rules_are_not_tried_on_runtimes() {
         NO_LIMIT,
         NO_LEVELS,
         NO_AGING,
-        NO_GROUPS,
-        ("its calls cannot be cancelled", 10),
-        ("its calls run by themselves", 1),
-        ("the queue has no call AddWait", 6),
+        no_groups,
+        ("its calls cannot be cancelled", 9),
+        ("its calls run by themselves", 3),
+        ("the queue has no call AddWait", 7),
         ("the queue has no call CancelAndWait", 1),
         ("the queue has no call DrainTimeout", 1),
         ("the queue has no call Flush", 3),
@@ -185,8 +185,8 @@ fn only_these_rules_are_not_tried_on_runtimes() {
 #[test]
 fn a_rule_that_is_not_tried_says_why() {
     let not_tried = rules_not_tried::<Direct<WithSuspension, Fixed<2>>>();
-    let why = not_tried.iter().find(|it| it.rule.group == "fifo");
-    let expected = "fifo::keys_come_out_in_the_order_in_which_they_became_ready: \
+    let why = not_tried.iter().find(|it| it.rule.group == "order");
+    let expected = "order::keys_come_out_in_the_order_in_which_they_became_ready: \
                     there is room for 2 keys, which is too little";
     assert_eq!(why.map(NotTried::to_string).as_deref(), Some(expected));
 }

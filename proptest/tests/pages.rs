@@ -23,6 +23,14 @@ fn the_readme_shows_the_whole_binding() {
     assert!(code.count() <= 60);
 }
 
+#[test]
+fn the_readme_shows_a_story_as_it_is() {
+    let story = include_str!("../src/stories/waits.txt")
+        .split("\n\n")
+        .next();
+    assert!(README.contains(story.unwrap()));
+}
+
 /// Readers on crates.io and docs.rs have the package, not the repository.
 #[test]
 fn the_readme_names_no_file_that_is_not_published() {

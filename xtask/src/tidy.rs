@@ -130,7 +130,8 @@ const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ runtim
 
 /// Checks each piece of code between backticks on a page:
 ///
-/// - `path/to/file.rs::name` is a file that contains the word, as a function or in a macro.
+/// - `path/to/file.rs::name` is a file that contains the word, as a function or in a macro. A story of
+///   the kit is named in the same way, with its `.txt`.
 /// - A word with a slash and the beginning of a path is a file or a folder.
 /// - `cargo xtask ci step` names a step of this program.
 fn check_page(page: &str, text: &str, found: &mut Vec<String>) {
@@ -146,17 +147,17 @@ fn mistake(quoted: &str) -> Option<String> {
         let is_known = STEPS.iter().any(|known| known.name == step);
         return (!is_known).then(|| format!("no step is called `{step}`"));
     }
-    let (path, name) = match quoted.split_once(".rs::") {
-        Some((stem, name)) => (format!("{stem}.rs"), Some(name)),
-        None => (quoted.to_owned(), None),
+    let (path, name) = match quoted.split_once("::") {
+        Some((path, name)) if path.ends_with(".rs") || path.ends_with(".txt") => (path, Some(name)),
+        _ => (quoted, None),
     };
     let mut folders = FOLDERS.split_whitespace();
     if path.contains(char::is_whitespace) || !folders.any(|folder| path.starts_with(folder)) {
         return None;
     }
     match name {
-        None if Path::exists(&root().join(&path)) => None,
-        Some(name) if read(&path).is_ok_and(|source| has_word(&source, name)) => None,
+        None if Path::exists(&root().join(path)) => None,
+        Some(name) if read(path).is_ok_and(|source| has_word(&source, name)) => None,
         None => Some(format!("`{path}` does not exist")),
         Some(name) => Some(format!("nothing in `{path}` is called `{name}`")),
     }

@@ -3,7 +3,7 @@
 use requeue_core::Action;
 use requeue_core::binding::Next;
 
-use super::pair::{Asleep, Outcome, Pair, same};
+use super::pair::{Asleep, Outcome, Pair};
 use crate::operation::{Answer, Operate, Operation, Run, Sleeper, Ticket};
 use crate::subject::Subject;
 
@@ -16,9 +16,15 @@ impl Pair {
         if operation == Operation::PanicAtWork {
             return self.panic_at_work();
         }
+        if operation == Operation::PanicUnderLock {
+            let _ = self.subject.apply(&operation);
+            self.answer = Some(Answer::Done);
+            return Ok(Some(String::from("it is caught")));
+        }
         if let Operation::Advance(by) = operation {
             self.subject.advance(by);
             self.model.advance(by);
+            self.answer = Some(Answer::Done);
             return Ok(Some(format!("it is {}", self.model.now())));
         }
         let answer = self.subject.apply(&operation);
@@ -30,7 +36,9 @@ impl Pair {
             return Err(format!("expected {expected}, got {answer}"));
         }
         self.keep(&operation, max, &answer, &expected);
-        Ok(Some(answer.to_string()))
+        let shown = answer.to_string();
+        self.answer = Some(answer);
+        Ok(Some(shown))
     }
 
     /// The same operation on the runs and sleepers that it picks, and for how many keys the sleeper
@@ -71,8 +79,11 @@ impl Pair {
                 });
                 Some(Operation::CompleteMany(picked.collect(), action))
             }
-            Operation::Next(Run::Pick(pick), action, _) => {
-                let run = self.pick(pick);
+            Operation::Next(run, action, _) => {
+                let run = match run {
+                    Run::Pick(pick) => self.pick(pick),
+                    Run::Of(_) => Some(run),
+                };
                 run.map(|run| Operation::Next(run, action, self.new_sleeper()))
             }
             Operation::ExpediteAll if !self.model.ends_delays_in_order() => None,
@@ -121,8 +132,12 @@ impl Pair {
         let Some((key, given_back)) = self.model.work_unseen(Action::Retry) else {
             return Ok(None);
         };
-        let now = (key, self.subject.state(key));
-        same("the key that was active", now, (key, self.model.state(key)))?;
+        let states = [self.subject.state(key), self.model.state(key)];
+        let [now, expected] = states.map(|state| Answer::State(state).to_string());
+        if now != expected {
+            return Err(format!("key {key} is: expected {expected}, got {now}"));
+        }
+        self.answer = Some(Answer::Done);
         Ok(Some(format!("key {key} is given back: {given_back:?}")))
     }
 

@@ -185,6 +185,8 @@ impl Pair {
             self.answers.remove(&id);
             self.calls.retain(|call| call.id != id);
         }
+        let returned = verdict.answered.iter().map(|(_, answer)| answer.clone());
+        self.returned.extend(returned);
         let answered = verdict.answered.into_iter().map(|(id, answer)| {
             if what.starts_with(&format!("call #{id}:")) {
                 answer

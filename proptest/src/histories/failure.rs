@@ -35,7 +35,7 @@ const LEFT_OUT_MIN: usize = 6;
 
 /// Writes a timeline, a numbered line for each step. Of steps that are repeated many times, only
 /// the first are shown.
-pub(crate) fn write_timeline(f: &mut impl Write, steps: &[String]) -> fmt::Result {
+fn write_timeline(f: &mut impl Write, steps: &[String]) -> fmt::Result {
     let kinds: Vec<String> = steps.iter().map(|step| kind(step)).collect();
     let mut at = 0;
     while at < steps.len() {

@@ -5,7 +5,7 @@ use requeue_core::{Added, Instant, KeyState, Rejected};
 
 use super::pair::Pair;
 use crate::Model;
-use crate::operation::{Drain, Handed, Key, Operate};
+use crate::operation::{Answer, Drain, Handed, Key, Operate};
 use crate::subject::{CallId, Returned, Subject};
 
 /// A call that has begun and not ended.
@@ -203,7 +203,10 @@ impl Pair {
         }
         let what = match answer {
             Some(Returned::Drained(drained)) => format!("the drain is {drained:?}"),
-            Some(answer) => format!("{answer:?}"),
+            Some(Returned::Added(added)) => Answer::Added(*added).to_string(),
+            Some(Returned::Cancelled(was)) => Answer::State(*was).to_string(),
+            Some(Returned::TimedOut) => String::from("timed out"),
+            Some(answer) => format!("{answer:?}").to_lowercase(),
             None => return Ok(()),
         };
         verdict.ended.push(call.id);

@@ -10,7 +10,7 @@ use requeue_core::{Instant, KeyState};
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks};
 use crate::Model;
-use crate::operation::{Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
+use crate::operation::{Answer, Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
 use crate::subject::{Abilities, CallId, Configuration, GroupOrder, PolicySpec, Returned, Subject};
 
 pub(super) struct Pair {
@@ -33,6 +33,10 @@ pub(super) struct Pair {
     pub(super) answers: BTreeMap<CallId, Returned<Handed>>,
     /// Numbers the calls.
     pub(super) last: CallId,
+    /// What the last operation has answered.
+    pub(super) answer: Option<Answer>,
+    /// What calls have returned since a story has last settled.
+    pub(super) returned: Vec<String>,
     pub(super) abilities: Abilities,
     pub(super) patience: Duration,
     /// The steps that are done have been checked before.
@@ -95,6 +99,8 @@ impl Pair {
             calls: Vec::new(),
             answers: BTreeMap::new(),
             last: 0,
+            answer: None,
+            returned: Vec::new(),
             abilities,
             patience,
             is_known: false,

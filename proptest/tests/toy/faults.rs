@@ -54,9 +54,8 @@ fn finds_among<const F: u8>(
 
 #[test]
 fn a_lost_baton_is_found() {
-    finds::<LOSES_THE_BATON>(5, &["is cancelled", "still waiting"], "cancelled_getters");
-    let failure =
-        failure_of::<LOSES_THE_BATON>("cancelled_getters", "a_woken_getter_passes_the_wake_on");
+    finds::<LOSES_THE_BATON>(5, &["is cancelled", "still waiting"], "waits");
+    let failure = failure_of::<LOSES_THE_BATON>("waits", "a_woken_getter_passes_the_wake_on");
     assert!(failure.contains("passes the wake on"), "{failure}");
 }
 
@@ -76,7 +75,7 @@ fn the_readme_shows_what_is_reported_of_a_lost_baton() {
 
 #[test]
 fn calls_that_come_and_go_many_times_are_shown_once() {
-    let failure = failure_of::<LOSES_THE_BATON>("cancelled_getters", "a_place_is_given_back");
+    let failure = failure_of::<LOSES_THE_BATON>("waits", "a_place_is_given_back");
     assert!(failure.lines().count() < 12, "{failure}");
 }
 
@@ -86,7 +85,7 @@ fn the_first_rule_that_fails_is_shown_and_all_are_listed() {
     let failure =
         std::panic::catch_unwind(|| hold_all::<Faulty<LOSES_THE_BATON>>("toy")).unwrap_err();
     let report = failure.downcast_ref::<String>().unwrap();
-    assert!(report.starts_with("cancelled_getters::a_woken_getter_passes_the_wake_on\n"));
+    assert!(report.starts_with("waits::a_woken_getter_passes_the_wake_on\n"));
     let (_, list) = report.split_once("\n\nRules that fail:\n").unwrap();
     assert_eq!(list.lines().count(), 6, "{report}");
 }
@@ -102,8 +101,8 @@ fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
         "is cancelled",
         "Expected state at ",
         "To try it again: Configuration",
-        "\n\nRules that fail:\n  cancelled_getters::",
-        "\n  wake_obligations::a_call_that_finds_no_place_harms_no_other: A call",
+        "\n\nRules that fail:\n  waits::",
+        "\n  waits::a_call_that_finds_no_place_harms_no_other: A call",
     ] {
         assert!(report.contains(phrase), "no {phrase:?} in\n{report}");
     }
@@ -114,10 +113,9 @@ fn a_missed_drain_wake_is_found() {
     finds::<FORGETS_THE_DRAIN>(
         5,
         &["Drain", "should have ended", "still waiting"],
-        "drain_wakes",
+        "shutdown",
     );
-    let failure =
-        failure_of::<FORGETS_THE_DRAIN>("drain_wakes", "the_last_active_key_ends_the_drain");
+    let failure = failure_of::<FORGETS_THE_DRAIN>("shutdown", "the_last_active_key_ends_the_drain");
     assert!(
         failure.contains("should have ended: Drained(Complete)"),
         "{failure}"
@@ -132,12 +130,10 @@ fn a_lowered_deadline_that_is_not_armed_again_is_found() {
         "call #1 should have answered key",
         "still waiting",
     ];
-    finds::<KEEPS_THE_OLD_ALARM>(7, &phrases, "timer_owner_hand_over");
-    let failure = failure_of::<KEEPS_THE_OLD_ALARM>(
-        "timer_owner_hand_over",
-        "a_deadline_that_moves_forward_is_watched",
-    );
-    assert!(failure.contains("Ok(Sooner)"), "{failure}");
+    finds::<KEEPS_THE_OLD_ALARM>(7, &phrases, "waits");
+    let failure =
+        failure_of::<KEEPS_THE_OLD_ALARM>("waits", "a_deadline_that_moves_forward_is_watched");
+    assert!(failure.contains("): Sooner"), "{failure}");
     assert!(
         failure.contains("moves forward is watched at once"),
         "{failure}"
@@ -157,18 +153,15 @@ fn a_double_hand_out_is_found() {
         steps.retain(|step| !completes(step));
         steps
     });
-    let phrases = ["Add(1): Ok(Ready)", "call #1", "key 1", "call #2"];
-    finds_among::<HANDS_OUT_TWICE>(none_completes.boxed(), 4, &phrases, "wake_obligations");
+    let phrases = ["Add(1): Ready", "call #1", "key 1", "call #2"];
+    finds_among::<HANDS_OUT_TWICE>(none_completes.boxed(), 4, &phrases, "waits");
     assert!(find::<Faulty<HANDS_OUT_TWICE>>(Some(calls().boxed())).is_some());
 }
 
 #[test]
 fn a_leaked_slot_is_found() {
-    finds::<LEAKS_THE_RUN>(7, &["dropped before it runs"], "cancelled_getters");
-    let failure = failure_of::<LEAKS_THE_RUN>(
-        "cancelled_getters",
-        "a_run_that_was_declared_over_is_completed",
-    );
+    finds::<LEAKS_THE_RUN>(7, &["dropped before it runs"], "waits");
+    let failure = failure_of::<LEAKS_THE_RUN>("waits", "a_run_that_was_declared_over_is_completed");
     assert!(
         failure.contains("even if it is dropped before it ran"),
         "{failure}"
@@ -177,9 +170,9 @@ fn a_leaked_slot_is_found() {
 
 #[test]
 fn a_key_that_is_lost_between_take_and_guard_is_found() {
-    finds::<YIELDS_WITH_A_KEY>(6, &["is still active"], "cancelled_getters");
+    finds::<YIELDS_WITH_A_KEY>(6, &["is still active"], "waits");
     let failure = failure_of::<YIELDS_WITH_A_KEY>(
-        "cancelled_getters",
+        "waits",
         "a_getter_cancelled_while_it_takes_a_key_gives_it_back",
     );
     let lines = "
@@ -193,11 +186,10 @@ Expected state at 0ns: ready 1";
 #[test]
 fn a_lock_that_is_poisoned_is_found() {
     let failure =
-        failure_of::<POISONS_ITS_LOCK>("lock", "a_panic_under_the_lock_does_not_poison_it");
+        failure_of::<POISONS_ITS_LOCK>("runs", "a_panic_under_the_lock_does_not_poison_it");
     let lines = "
-  2. a panic while the lock is held
-  3. Stats
-called `Result::unwrap()` on an `Err` value: PoisonError";
+  1. PanicUnderLock: it is caught
+  2. the queue panicked: called `Result::unwrap()` on an `Err` value: PoisonError";
     assert!(failure.contains(lines), "{failure}");
 }
 
@@ -210,22 +202,21 @@ fn a_call_that_gives_up_a_part_of_a_millisecond_early_is_found() {
     assert!(find::<Faulty<ROUNDS_TIME_DOWN>>(Some(calls().boxed())).is_none());
 }
 
-/// The same holds for a case that never waits.
+/// The same holds for a story that never waits.
 #[test]
-fn a_case_reports_how_it_got_there() {
+fn a_story_reports_how_it_got_there() {
     let failure =
-        failure_of::<OVERLOOKS_PANICS>("panicking_worker", "its_key_comes_back_as_failed");
-    let (report, place) = failure.split_once(", at ").unwrap();
+        failure_of::<OVERLOOKS_PANICS>("runs", "a_key_whose_worker_panics_comes_back_as_failed");
+    let (report, place) = failure.split_once("\nIn ").unwrap();
     let expected = "\
-panicking_worker::its_key_comes_back_as_failed
-  1. a new queue, limited by Exponential { base_ns: 1000000, max_ns: 1000000000 }
-  2. Add(1): Ok(Ready)
-  3. a worker takes the first ready key, and panics
-  4. Failures(1): 0
-assertion `left == right` failed: failures 1
-  left: 0
- right: 1";
+runs::a_key_whose_worker_panics_comes_back_as_failed
+  1. Add(1): Ready
+  2. PanicAtWork: key 1 is: expected due 1ms, failures 1, got none
+Expected state at 0ns: delayed 1 until 1ms; failures of 1 with 1";
     assert_eq!(report, expected);
-    assert!(place.contains("panicking_worker.rs"), "{place}");
-    assert!(place.contains("Broken: panicking_worker: "), "{place}");
+    assert!(
+        place.starts_with("proptest/src/stories/runs.txt:"),
+        "{place}"
+    );
+    assert!(place.contains(": panic_at_work\nBroken: runs: "), "{place}");
 }
