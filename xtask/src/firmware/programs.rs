@@ -200,66 +200,6 @@ mod tests {
     const BARE_LOOP: &str = include_str!("../../../docs/firmware/bare-loop.md");
     const TWO_CORES: &str = include_str!("../../../docs/firmware/two-cores.md");
 
-    /// A file of a package.
-    macro_rules! file {
-        ($path:literal) => {
-            include_str!(concat!("../../../examples/firmware/", $path))
-        };
-    }
-
-    #[track_caller]
-    fn assert_shows(page: &str, language: &str, text: &str) {
-        let block = format!("```{language}\n{text}```\n");
-        assert!(page.contains(&block), "the page does not show:\n{text}");
-    }
-
-    #[test]
-    fn the_pages_show_the_files_that_are_built() {
-        for (page, language, text) in [
-            (PAGE, "rust,ignore", file!("first/src/main.rs")),
-            (PAGE, "text", file!("first/memory.x")),
-            (PAGE, "toml", file!("first/.cargo/config.toml")),
-            // The page of RTIC names that of Embassy for these two.
-            (PAGE, "text", file!("rtic/memory.x")),
-            (PAGE, "toml", file!("rtic/.cargo/config.toml")),
-            (RTIC, "rust,ignore", file!("rtic/src/main.rs")),
-            (RTIC, "rust,ignore", file!("rtic/src/section.rs")),
-            (BARE_LOOP, "rust,ignore", file!("bare/src/main.rs")),
-            (BARE_LOOP, "text", file!("bare/memory.x")),
-            (BARE_LOOP, "toml", file!("bare/.cargo/config.toml")),
-            (TWO_CORES, "rust,ignore", file!("harts/src/main.rs")),
-            (TWO_CORES, "rust,ignore", file!("harts/src/section.rs")),
-            (TWO_CORES, "rust,ignore", file!("harts/src/harts.rs")),
-            (TWO_CORES, "text", file!("harts/memory.x")),
-            (TWO_CORES, "toml", file!("harts/.cargo/config.toml")),
-        ] {
-            assert_shows(page, language, text);
-        }
-    }
-
-    #[test]
-    fn the_pages_show_the_manifests_but_for_where_this_repository_is() {
-        for (page, manifest, runtimes) in [
-            (PAGE, file!("first/Cargo.toml"), &["embassy"][..]),
-            (RTIC, file!("rtic/Cargo.toml"), &["embassy"]),
-            (BARE_LOOP, file!("bare/Cargo.toml"), &["bare"]),
-            (TWO_CORES, file!("harts/Cargo.toml"), &["bare", "embassy"]),
-        ] {
-            let (manifest, _) = manifest.split_once("\n# A workspace").unwrap();
-            let mut manifest = manifest.to_owned();
-            for runtime in runtimes {
-                let here = format!(r#"version = "0.1", path = "../../../runtime-{runtime}""#);
-                assert!(manifest.contains(&here), "{here}");
-                manifest = manifest.replace(&here, r#"version = "0.1""#);
-            }
-            assert_shows(
-                page,
-                "toml",
-                &manifest.replace(r#"{ version = "0.1" }"#, r#""0.1""#),
-            );
-        }
-    }
-
     #[test]
     fn the_pages_show_what_the_programs_print() {
         for (program, page) in [(0, PAGE), (1, RTIC), (3, BARE_LOOP), (4, TWO_CORES)] {
