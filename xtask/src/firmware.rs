@@ -154,7 +154,7 @@ fn try_all(writes: bool) -> Verdict {
             measured += &format!("| {what} | {bytes} |\n");
         }
         if board.name == DEPTHS.0 {
-            measured += &format!("\n{}", depth::table(&elf(DEPTHS.1)?)?);
+            measured += &format!("\n{}", depth::table(&format!("{folder}/{}", DEPTHS.1))?);
         }
         println!("\n{measured}");
         tables.add(board.about, &measured);

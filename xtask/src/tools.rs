@@ -78,6 +78,12 @@ pub(crate) const QEMU_PPC64: Debian = Debian("qemu-ppc64", "QEMU_PPC64", "qemu-u
 /// Counts instructions.
 pub(crate) const VALGRIND: Debian = Debian("valgrind", "VALGRIND", "valgrind");
 pub(crate) const QEMU_ARM: Debian = Debian("qemu-system-arm", "QEMU_ARM", "qemu-system-arm");
+/// Disassembles images.
+pub(crate) const OBJDUMP_ARM: Debian = Debian(
+    "arm-none-eabi-objdump",
+    "OBJDUMP_ARM",
+    "binutils-arm-none-eabi",
+);
 pub(crate) const QEMU_RISCV: Debian =
     Debian("qemu-system-riscv32", "QEMU_RISCV", "qemu-system-misc");
 
