@@ -123,6 +123,19 @@ impl Debian {
             stop => stop,
         })
     }
+
+    /// Lets a command find the program by its name.
+    ///
+    /// # Errors
+    ///
+    /// As [`promised`](Self::promised).
+    pub(crate) fn in_path(&self, line: Cmd) -> Verdict<Cmd> {
+        let program = PathBuf::from(self.promised()?);
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let folders = program.parent().map(Path::to_owned).into_iter();
+        let path = env::join_paths(folders.chain(env::split_paths(&paths)))?;
+        Ok(line.env("PATH", path.to_string_lossy()))
+    }
 }
 
 /// The program of this name in `PATH`, or in Debian's folders of PostgreSQL.

@@ -11,7 +11,6 @@ use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
 /// A program that a page shows, in a package of its own.
 pub(super) struct Program {
-    about: &'static str,
     /// The folder of the package.
     folder: &'static str,
     binary: &'static str,
@@ -22,40 +21,17 @@ pub(super) struct Program {
     pauses: &'static [u64],
 }
 
-/// What a program is built for, and an emulator with its arguments: as the runner of the program's
-/// `.cargo/config.toml`, with nothing to type into, and without sleeping in real time where the
-/// processor sleeps.
-struct Machine {
-    target: &'static str,
-    emulator: &'static Debian,
-    arguments: &'static str,
-}
+/// What a program is built for, and the emulator that its `.cargo/config.toml` runs.
+type Machine = (&'static str, &'static Debian);
 
-const CORTEX_M3: Machine = Machine {
-    target: "thumbv7m-none-eabi",
-    emulator: &QEMU_ARM,
-    arguments: "-M lm3s6965evb -semihosting-config enable=on,target=native \
-                -icount shift=10 -serial none",
-};
-
-const ONE_HART: Machine = Machine {
-    target: "riscv32imac-unknown-none-elf",
-    emulator: &QEMU_RISCV,
-    arguments: "-M virt -bios none -icount shift=4,sleep=off -serial stdio",
-};
-
-const TWO_HARTS: Machine = Machine {
-    target: "riscv32imac-unknown-none-elf",
-    emulator: &QEMU_RISCV,
-    arguments: "-M virt -smp 2 -bios none -icount shift=4,sleep=off -serial stdio",
-};
+const CORTEX_M3: Machine = ("thumbv7m-none-eabi", &QEMU_ARM);
+const RISC_V: Machine = ("riscv32imac-unknown-none-elf", &QEMU_RISCV);
 
 /// A sensor that replies at the fourth attempt, and a light.
 const SENSOR_AND_LIGHT: [u64; 6] = [0, 10, 20, 40, 10, 100];
 
 pub(super) const PROGRAMS: [Program; 5] = [
     Program {
-        about: "the program of docs/firmware.md",
         folder: "first",
         binary: "first",
         on: &CORTEX_M3,
@@ -63,7 +39,6 @@ pub(super) const PROGRAMS: [Program; 5] = [
         pauses: &[0, 10, 20, 40, 1000],
     },
     Program {
-        about: "RTIC, on a monotonic",
         folder: "rtic",
         binary: "rtic-jobs",
         on: &CORTEX_M3,
@@ -71,7 +46,6 @@ pub(super) const PROGRAMS: [Program; 5] = [
         pauses: &SENSOR_AND_LIGHT,
     },
     Program {
-        about: "RTIC, on a driver of embassy-time",
         folder: "rtic",
         binary: "embassy_time",
         on: &CORTEX_M3,
@@ -79,44 +53,37 @@ pub(super) const PROGRAMS: [Program; 5] = [
         pauses: &SENSOR_AND_LIGHT,
     },
     Program {
-        about: "a bare loop",
         folder: "bare",
         binary: "bare",
-        on: &ONE_HART,
+        on: &RISC_V,
         page: "docs/firmware/bare-loop.md",
         pauses: &SENSOR_AND_LIGHT,
     },
     Program {
-        about: "a loop on each of two harts",
         folder: "harts",
         binary: "harts",
-        on: &TWO_HARTS,
+        on: &RISC_V,
         page: "docs/firmware/two-cores.md",
         pauses: &SENSOR_AND_LIGHT,
     },
 ];
 
 impl Program {
-    /// Builds, lints and runs the program.
+    /// Builds, lints and runs the program, as a reader would.
     pub(super) fn run(&self) -> Verdict {
         self.line("cargo build --release --locked")?.run()?;
         let lint = self.line("cargo clippy --release --locked")?;
         lint.args(["--", "-D", "warnings"]).run()?;
-        let image = image(self.on, self.binary);
-        self.watch(&super::emulator(
-            self.on.emulator,
-            self.on.arguments,
-            &image,
-        )?)
+        let line = "timeout 120 cargo run --release --locked --quiet --bin";
+        let line = self.line(&format!("{line} {}", self.binary))?;
+        self.watch(&self.on.1.in_path(line)?)
     }
 
     /// A line of cargo for the package. All packages share a folder, and so their dependencies.
     fn line(&self, line: &str) -> Verdict<Cmd> {
         let line = cmd(line).args(["--target-dir", &target("firmware")]);
-        for_target(
-            line.dir(format!("examples/firmware/{}", self.folder)),
-            self.on.target,
-        )
+        let line = line.dir(format!("examples/firmware/{}", self.folder));
+        for_target(line, self.on.0)
     }
 
     /// Runs the program, which never ends by itself, until it has printed what is expected.
@@ -124,16 +91,17 @@ impl Program {
         println!("$ {line}");
         let (output, writer) = io::pipe()?;
         let mut command = line.command();
-        let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        let command = command.stdin(Stdio::null()).stdout(writer.try_clone()?);
+        let mut child = command.stderr(writer).spawn()?;
         // With its ends of the pipe: when the emulator has ended, so have its lines.
-        drop(command);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let lines = BufReader::new(output).lines().map_while(Result::ok);
         let page = read(self.page)?;
         let judged = self.judge(&page, lines.inspect(|line| println!("{line}")));
         // A signal that `timeout` hands on to the emulator.
         cmd("kill").arg(child.id().to_string()).run()?;
         child.wait()?;
-        Ok(judged.map_err(|why| format!("{}: {why}", self.about))?)
+        Ok(judged.map_err(|why| format!("{}: {why}", self.binary))?)
     }
 
     /// Reads lines until the last one that is expected. Lines without a time are ignored.
@@ -165,17 +133,13 @@ impl Program {
 /// the same. Its counts say whether it has passed.
 pub(super) fn storm(binary: &str) -> Verdict {
     let machine = "-M virt -smp 2 -bios none -serial stdio";
-    let line = super::emulator(&QEMU_RISCV, machine, &image(&TWO_HARTS, binary))?;
+    let image = target(&format!("firmware/{}/release/{binary}", RISC_V.0));
+    let line = super::emulator(RISC_V.1, machine, &image)?;
     println!("$ {line}");
     match line.command().stdin(Stdio::null()).status()?.success() {
         true => Ok(()),
         false => Err(format!("a storm of {binary} on two harts").into()),
     }
-}
-
-/// Where cargo puts a program.
-fn image(machine: &Machine, binary: &str) -> String {
-    target(&format!("firmware/{}/release/{binary}", machine.target))
 }
 
 #[cfg(test)]
