@@ -1,11 +1,10 @@
 //! Builds with other features, targets and compilers, and tests on other processors.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::report::{Stop, Verdict};
-use crate::toolchain::{self, for_rust_version, for_system, for_target};
+use crate::toolchain::{described, for_system, for_target, has};
 use crate::tools::{QEMU_PPC64, wheel, with_protoc};
 use crate::workspace::{OURS, published};
 
@@ -116,22 +115,13 @@ pub(crate) fn no_std() -> Verdict {
 
 /// Warnings are off, because an old compiler may warn about code that a new one demands.
 pub(crate) fn msrv() -> Verdict {
-    let packages = published(OURS)?;
-    let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for package in &packages {
-        let version = package.rust_version.as_deref();
-        let version = version.ok_or_else(|| format!("{}: no rust-version", package.name))?;
-        promises
-            .entry(version)
-            .or_default()
-            .extend(["-p", &package.name]);
+    if !has("rustup") {
+        let why = "rustup installs the oldest Rust, and is not here";
+        return Err(Stop::Skipped(why.to_owned()));
     }
-    for (version, packages) in promises {
-        let check = cmd("cargo").arg(format!("+{}", for_rust_version(version)?));
-        let check = check.args(["check", "--all-features"]).args(packages);
-        with_protoc(check.env("RUSTFLAGS", "--cap-lints allow")).run()?;
-    }
-    Ok(())
+    let check = "hack check --workspace --ignore-private --all-features --rust-version";
+    let check = wheel("bin/cargo-hack")?.args(check.split(' '));
+    with_protoc(check.env("RUSTFLAGS", "--cap-lints allow")).run()
 }
 
 /// Other systems, and the packages for them. WebAssembly has an allocator and no clock. Adapters
@@ -208,7 +198,7 @@ pub(crate) fn platforms() -> Verdict {
 
 /// A command of cargo that builds for a processor and runs programs on it.
 fn on(processor: &str, line: &str) -> Verdict<Cmd> {
-    if !toolchain::described("host: ")?.starts_with("x86_64-unknown-linux") {
+    if !described("host: ")?.starts_with("x86_64-unknown-linux") {
         let why = "only a Linux on x86-64 runs programs for these processors";
         return Err(Stop::NotRun(why.to_owned()));
     }

@@ -9,6 +9,28 @@ use crate::report::{Verdict, verdict};
 use crate::steps::STEPS;
 use crate::workspace::{OURS, Package, members};
 
+/// A rule: the files of which it holds, and the mistakes in one of their lines.
+type Rule = (&'static str, fn(&str) -> Vec<String>);
+
+const RULES: [Rule; 4] = [
+    (STATE_MACHINE, runtime_traits),
+    ("core/src/*.rs runtime-*/src/*.rs", |line| {
+        match line.trim_start().starts_with("//") {
+            true => other_path(line),
+            false => Vec::new(),
+        }
+    }),
+    ("core/README.md runtime-*/README.md", other_path),
+    (PAGES, |line| {
+        // Every second piece is between two backticks.
+        line.split('`')
+            .skip(1)
+            .step_by(2)
+            .filter_map(mistake)
+            .collect()
+    }),
+];
+
 /// Checks every source, every manifest and every page that names tests.
 ///
 /// # Errors
@@ -17,14 +39,18 @@ use crate::workspace::{OURS, Package, members};
 pub(crate) fn run() -> Verdict {
     println!("$ cargo xtask ci tidy");
     let mut found = Vec::new();
-    for path in committed(STATE_MACHINE)? {
-        check_state_machine(&path, &read(&path)?, &mut found);
-    }
-    for path in committed("core/src/*.rs runtime-*/src/*.rs core/README.md runtime-*/README.md")? {
-        check_examples(&path, &read(&path)?, &mut found);
-    }
-    for page in committed(PAGES)? {
-        check_page(&page, &read(&page)?, &mut found);
+    for (patterns, rule) in RULES {
+        for path in committed(patterns)? {
+            let text = read(&path)?;
+            let is_before_tests = |line: &&str| !path.ends_with(".rs") || *line != "#[cfg(test)]";
+            for (number, line) in (1..).zip(text.lines().take_while(is_before_tests)) {
+                found.extend(
+                    rule(line)
+                        .iter()
+                        .map(|what| format!("{path}:{number}: {what}")),
+                );
+            }
+        }
     }
     for package in &members(OURS)? {
         check_package(package, &mut found)?;
@@ -59,33 +85,22 @@ const STATE_MACHINE: &str = "core/src/queue.rs core/src/queue core/src/store.rs 
 /// The traits of a runtime, which the state machine must not know.
 const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 
-fn check_state_machine(path: &str, text: &str, found: &mut Vec<String>) {
-    let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
-    let code = (1..)
-        .zip(code)
-        .filter(|(_, line)| !line.trim_start().starts_with("//"));
-    for (number, line) in code {
-        for name in RUNTIME_TRAITS.iter().filter(|name| has_word(line, name)) {
-            found.push(format!(
-                "{path}:{number}: the state machine knows no {name}"
-            ));
-        }
-    }
+fn runtime_traits(line: &str) -> Vec<String> {
+    let is_known = |name: &&&str| !line.trim_start().starts_with("//") && has_word(line, name);
+    let known = RUNTIME_TRAITS.iter().filter(is_known);
+    known
+        .map(|name| format!("the state machine knows no {name}"))
+        .collect()
 }
 
 /// Examples write the path of the facade, which their readers write.
-fn check_examples(path: &str, text: &str, found: &mut Vec<String>) {
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim_start();
-        let is_shown = line.starts_with("//") || path.ends_with(".md");
-        if is_shown
-            && line
-                .trim_start_matches(['/', '!', ' ', '#'])
-                .starts_with("use requeue_")
-        {
-            found.push(format!("{path}:{number}: an example writes `requeue::…`"));
-        }
-    }
+fn other_path(line: &str) -> Vec<String> {
+    let code = line.trim_start_matches(['/', '!', ' ', '#']);
+    let is_other = code.starts_with("use requeue_");
+    is_other
+        .then(|| "an example writes `requeue::…`".to_owned())
+        .into_iter()
+        .collect()
 }
 
 fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
@@ -96,11 +111,6 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
         found.push(format!(
             "{manifest}: the lints of the workspace are not inherited"
         ));
-    }
-    if let Some(library) = package.library.as_ref().filter(|_| package.published)
-        && !read(library)?.contains("\n#![forbid(unsafe_code)]\n")
-    {
-        found.push(format!("{library}: no #![forbid(unsafe_code)]"));
     }
     let tests = Path::new(manifest).with_file_name("tests");
     let parts = read(tests.join("main.rs")).unwrap_or_default();
@@ -128,19 +138,11 @@ const PAGES: &str = "docs/verification.md docs/stability.md docs/several-machine
 const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ runtime-bare/ proptest/ examples/ \
                        kube/ shards/ inspect/ xtask/ docs/ .c";
 
-/// Checks each piece of code between backticks on a page:
+/// The mistake in a piece of code between backticks:
 ///
 /// - `path/to/file.rs::name` is a file that contains the word, as a function or in a macro.
 /// - A word with a slash and the beginning of a path is a file or a folder.
 /// - `cargo xtask ci step` names a step of this program.
-fn check_page(page: &str, text: &str, found: &mut Vec<String>) {
-    for (number, line) in (1..).zip(text.lines()) {
-        // Every second piece is between two backticks.
-        let mistakes = line.split('`').skip(1).step_by(2).filter_map(mistake);
-        found.extend(mistakes.map(|what| format!("{page}:{number}: {what}")));
-    }
-}
-
 fn mistake(quoted: &str) -> Option<String> {
     if let Some(step) = quoted.strip_prefix("cargo xtask ci ") {
         let is_known = STEPS.iter().any(|known| known.name == step);
@@ -172,53 +174,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_machine_knows_no_runtime() {
-        let text = "/// Not a Clock.\nuse crate::time::{Clock, Instant};\n#[cfg(test)]\nClock";
-        let mut found = Vec::new();
-        check_state_machine("core/src/queue/query.rs", text, &mut found);
+    fn lines_that_break_a_rule_are_found() {
         assert_eq!(
-            found,
-            ["core/src/queue/query.rs:2: the state machine knows no Clock"]
+            runtime_traits("use crate::time::{Clock, Instant};").len(),
+            1
         );
+        for good in ["/// Not a Clock.", "use crate::time::Clocks;"] {
+            assert_eq!(runtime_traits(good), [""; 0]);
+        }
+        assert_eq!(other_path("/// # use requeue_std::WorkQueue;").len(), 1);
+        assert_eq!(other_path("/// use requeue::Queue;"), [""; 0]);
         assert!(committed("core/src/nowhere.rs").is_err());
     }
 
     #[test]
-    fn examples_write_the_path_of_their_readers() {
-        let text =
-            "use requeue_core::Queue;\n/// use requeue::Queue;\n/// use requeue_std::WorkQueue;";
-        let mut found = Vec::new();
-        check_examples("core/src/a.rs", text, &mut found);
-        assert_eq!(found, ["core/src/a.rs:3: an example writes `requeue::…`"]);
-    }
-
-    fn mistakes(text: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        check_page("page.md", text, &mut found);
-        found
-    }
-
-    #[test]
-    fn what_is_there_may_be_named() {
-        let text = "`xtask/src/tidy.rs::what_is_there_may_be_named`, `docs/design.md`\n\
-                    `core/src`, `cargo xtask ci tidy`, `core::fmt`, `a / b`, `Queue`";
-        assert_eq!(mistakes(text), [""; 0]);
-    }
-
-    #[test]
-    fn what_is_not_there_is_found_with_its_line() {
+    fn only_what_is_there_may_be_named() {
+        for good in [
+            "xtask/src/tidy.rs::only_what_is_there_may_be_named",
+            "core/src",
+            "cargo xtask ci tidy",
+            "core::fmt",
+            "Queue",
+        ] {
+            assert_eq!(mistake(good), None);
+        }
         let name = ["no", "such", "test"].join("_");
-        let nothing = format!("page.md:2: nothing in `xtask/src/tidy.rs` is called `{name}`");
+        let nothing = format!("nothing in `xtask/src/tidy.rs` is called `{name}`");
         assert_eq!(
-            mistakes(&format!("\n`xtask/src/tidy.rs::{name}`")),
-            [nothing]
+            mistake(&format!("xtask/src/tidy.rs::{name}")),
+            Some(nothing)
         );
-        let page = "`core/nowhere.rs`, `cargo xtask ci tidiness`";
-        let expected = [
-            "page.md:1: `core/nowhere.rs` does not exist",
-            "page.md:1: no step is called `tidiness`",
-        ];
-        assert_eq!(mistakes(page), expected);
-        assert_eq!(mistakes("`core/nowhere.rs::name`").len(), 1);
+        for wrong in [
+            "core/nowhere.rs",
+            "core/nowhere.rs::name",
+            "cargo xtask ci tidiness",
+        ] {
+            assert!(mistake(wrong).is_some(), "{wrong}");
+        }
     }
 }
