@@ -170,44 +170,22 @@ fn run_tests(what: &str) -> Verdict {
 mod tests {
     use super::*;
 
-    fn chosen(words: &[&str]) -> Result<Vec<&'static str>, String> {
-        Ok(choose(words)?.iter().map(|step| step.name).collect())
-    }
-
     #[test]
     fn steps_are_named_or_excepted_and_keep_the_order_of_the_table() {
-        assert_eq!(chosen(&[]).unwrap().len(), STEPS.len());
+        let chosen = |words: &[&str]| -> Result<Vec<&str>, String> {
+            Ok(choose(words)?.iter().map(|step| step.name).collect())
+        };
+        let all = chosen(&[]).unwrap();
+        assert_eq!(all.len(), STEPS.len());
         assert_eq!(chosen(&["test", "fmt"]), Ok(vec!["fmt", "test"]));
-        let rest = chosen(&["--except", "fmt", "test"]).unwrap();
-        assert_eq!(rest.len(), STEPS.len() - 2);
-        assert!(!rest.contains(&"fmt") && !rest.contains(&"test"));
+        assert_eq!(chosen(&["--except", "fmt"]).unwrap(), all[1..]);
         assert_eq!(chosen(&IN_TEST).unwrap(), IN_TEST);
-    }
-
-    #[test]
-    fn unknown_steps_are_mistakes() {
-        assert!(
-            chosen(&["fmt", "tidiness"])
-                .unwrap_err()
-                .contains("`tidiness`")
-        );
         for wrong in [
-            &["--except", "tidiness"][..],
+            &["fmt", "tidiness"][..],
             &["--except"],
             &["fmt", "--except", "test"],
         ] {
             assert!(chosen(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn no_two_steps_share_a_name() {
-        for (at, step) in STEPS.iter().enumerate() {
-            assert!(
-                STEPS[..at].iter().all(|other| other.name != step.name),
-                "{}",
-                step.name
-            );
         }
     }
 }

@@ -90,13 +90,4 @@ mod tests {
         }
         assert_eq!(belongs_to("__aeabi_uldivmod", ""), None);
     }
-
-    #[test]
-    fn every_part_that_is_used_is_one_that_there_is() {
-        for (image, uses) in USES {
-            for used in uses.split_whitespace() {
-                assert!(PARTS.iter().any(|part| part.0 == used), "{image}: {used}");
-            }
-        }
-    }
 }
