@@ -13,7 +13,6 @@ use crate::workspace::{KUBE, OURS, Package, published};
 /// The checks in order, the quick ones first.
 const CHECKS: &[Step] = steps! {
     "numbers" 1 "the versions and the oldest Rust that pages name are those of today" numbers;
-    "changelog" 1 "CHANGELOG.md says what is released" changelog;
     "address" 5 "the pages about the repository and its packages, if there are links to them" address;
     "api" 60 "the public items of what is published are those of docs/api" api::check_all;
     "semver" 300 "no breaking change since the last tag that the version does not tell" semver;
@@ -83,29 +82,6 @@ fn asked(line: &str) -> Option<(&str, &str)> {
         .or_else(|| Some(rest.split_once("version = \"")?.1))?;
     let (version, _) = value.split_once('"')?;
     is_ours.then_some((name, version))
-}
-
-/// Checks that there are entries to release, or, at a tag of the version, that its section has them
-/// all.
-fn changelog() -> Verdict {
-    let version = &published(OURS)?[0].version;
-    let text = read("CHANGELOG.md")?;
-    let has_entries = |title: &str| {
-        let section = text.split_once(title).map_or("", |(_, section)| section);
-        section
-            .split("\n## ")
-            .next()
-            .is_some_and(|section| section.contains("\n- "))
-    };
-    let released = format!("\n## [{version}] - 20");
-    let (left, right) = (has_entries("\n## [Unreleased]"), has_entries(&released));
-    let tag = cmd("git tag --points-at HEAD --list").arg(format!("v{version}"));
-    match (tag.read()?.is_empty(), left, right) {
-        (true, false, false) => Err("CHANGELOG.md has no entries to release".into()),
-        (false, true, _) => Err("CHANGELOG.md: [Unreleased] has entries at a tag".into()),
-        (false, _, false) => Err(format!("CHANGELOG.md has no section `{released}`").into()),
-        _ => Ok(()),
-    }
 }
 
 /// Checks that the pages about the repository and its published packages exist, if anything links to
