@@ -9,25 +9,18 @@ use crate::report::{Verdict, verdict};
 use crate::steps::STEPS;
 use crate::workspace::{OURS, Package, members};
 
-/// A rule: the files of which it holds, and the mistakes in one of their lines.
-type Rule = (&'static str, fn(&str) -> Vec<String>);
+/// A rule: the files of which it holds, and the mistake in one of their lines.
+type Rule = (&'static str, fn(&str) -> Option<String>);
 
 const RULES: [Rule; 4] = [
-    (STATE_MACHINE, runtime_traits),
+    (STATE_MACHINE, runtime_trait),
     ("core/src/*.rs runtime-*/src/*.rs", |line| {
-        match line.trim_start().starts_with("//") {
-            true => other_path(line),
-            false => Vec::new(),
-        }
+        line.trim_start().strip_prefix("//").and_then(other_path)
     }),
     ("core/README.md runtime-*/README.md", other_path),
+    // Every second piece is between two backticks.
     (PAGES, |line| {
-        // Every second piece is between two backticks.
-        line.split('`')
-            .skip(1)
-            .step_by(2)
-            .filter_map(mistake)
-            .collect()
+        line.split('`').skip(1).step_by(2).find_map(mistake)
     }),
 ];
 
@@ -44,11 +37,7 @@ pub(crate) fn run() -> Verdict {
             let text = read(&path)?;
             let is_before_tests = |line: &&str| !path.ends_with(".rs") || *line != "#[cfg(test)]";
             for (number, line) in (1..).zip(text.lines().take_while(is_before_tests)) {
-                found.extend(
-                    rule(line)
-                        .iter()
-                        .map(|what| format!("{path}:{number}: {what}")),
-                );
+                found.extend(rule(line).map(|what| format!("{path}:{number}: {what}")));
             }
         }
     }
@@ -85,22 +74,17 @@ const STATE_MACHINE: &str = "core/src/queue.rs core/src/queue core/src/store.rs 
 /// The traits of a runtime, which the state machine must not know.
 const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 
-fn runtime_traits(line: &str) -> Vec<String> {
+fn runtime_trait(line: &str) -> Option<String> {
     let is_known = |name: &&&str| !line.trim_start().starts_with("//") && has_word(line, name);
-    let known = RUNTIME_TRAITS.iter().filter(is_known);
-    known
-        .map(|name| format!("the state machine knows no {name}"))
-        .collect()
+    let name = RUNTIME_TRAITS.iter().find(is_known)?;
+    Some(format!("the state machine knows no {name}"))
 }
 
 /// Examples write the path of the facade, which their readers write.
-fn other_path(line: &str) -> Vec<String> {
+fn other_path(line: &str) -> Option<String> {
     let code = line.trim_start_matches(['/', '!', ' ', '#']);
     let is_other = code.starts_with("use requeue_");
-    is_other
-        .then(|| "an example writes `requeue::…`".to_owned())
-        .into_iter()
-        .collect()
+    is_other.then(|| "an example writes `requeue::…`".to_owned())
 }
 
 fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
@@ -108,9 +92,7 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
     // Their lints are those of the workspace, but for an `unsafe impl` and for exported names.
     let has_own_lints = ["requeue-interrupts", "requeue-wasm"].contains(&package.name.as_str());
     if !has_own_lints && !read(manifest)?.contains("[lints]\nworkspace = true") {
-        found.push(format!(
-            "{manifest}: the lints of the workspace are not inherited"
-        ));
+        found.push(format!("{manifest}: no lints of the workspace"));
     }
     let tests = Path::new(manifest).with_file_name("tests");
     let parts = read(tests.join("main.rs")).unwrap_or_default();
@@ -121,10 +103,7 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
             || read(manifest)?.contains(&format!("[[test]]\nname = \"{name}\""));
         // Without `main.rs`, each file is a program.
         if !parts.is_empty() && name != "main" && path.is_file() && !is_named {
-            found.push(format!(
-                "{}: no program of tests contains it",
-                path.display()
-            ));
+            found.push(format!("{}: is not compiled", path.display()));
         }
     }
     Ok(())
@@ -175,15 +154,11 @@ mod tests {
 
     #[test]
     fn lines_that_break_a_rule_are_found() {
-        assert_eq!(
-            runtime_traits("use crate::time::{Clock, Instant};").len(),
-            1
-        );
-        for good in ["/// Not a Clock.", "use crate::time::Clocks;"] {
-            assert_eq!(runtime_traits(good), [""; 0]);
-        }
-        assert_eq!(other_path("/// # use requeue_std::WorkQueue;").len(), 1);
-        assert_eq!(other_path("/// use requeue::Queue;"), [""; 0]);
+        assert!(runtime_trait("use crate::time::{Clock, Instant};").is_some());
+        assert_eq!(runtime_trait("/// Not a Clock, but Clocks."), None);
+        assert_eq!(runtime_trait("use crate::time::Clocks;"), None);
+        assert!(other_path("/ # use requeue_std::WorkQueue;").is_some());
+        assert_eq!(other_path("/ use requeue::Queue;"), None);
         assert!(committed("core/src/nowhere.rs").is_err());
     }
 

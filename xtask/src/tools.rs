@@ -147,6 +147,6 @@ fn found(name: &str) -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join(name)).filter(|path| path.is_file()))
 }
 
-pub(crate) fn is_there(name: &str) -> bool {
+fn is_there(name: &str) -> bool {
     found(name).is_some()
 }
