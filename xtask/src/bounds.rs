@@ -25,21 +25,22 @@ pub(crate) fn instructions() -> Verdict {
 
 /// The rows whose figure in a table is more than their bound, or missing.
 fn exceeded(bounds: &str, table: &str) -> Vec<String> {
-    let rows = |text: &str| -> Vec<(String, f64)> {
-        let cells = text.lines().map(|line| line.trim_matches(['|', ' ']));
-        let rows = cells.filter_map(|line| line.split_once(" | "));
-        let number = |text: &str| text.split('|').next()?.trim().parse().ok();
-        rows.filter_map(|(row, figures)| Some((row.to_owned(), number(figures)?)))
-            .collect()
+    let figure = |row: &str| {
+        let mut figures = table.lines().filter_map(|line| line.strip_prefix(row));
+        figures
+            .next()?
+            .split('|')
+            .next()?
+            .trim()
+            .parse::<f64>()
+            .ok()
     };
-    let figures = rows(table);
-    let is_kept = |row: &str, most: f64| {
-        let figure = figures.iter().find(|(name, _)| name == row);
-        figure.is_some_and(|(_, figure)| *figure <= most)
-    };
-    let wrong = rows(bounds)
-        .into_iter()
-        .filter(|(row, most)| !is_kept(row, *most));
+    let rows = bounds.lines().filter_map(|line| {
+        let (row, most) = line.strip_suffix(" |")?.rsplit_once(" |")?;
+        Some((row, most.trim().parse::<f64>().ok()?))
+    });
+    let is_kept = |row, most| figure(&format!("{row} |")).is_some_and(|figure| figure <= most);
+    let wrong = rows.filter(|(row, most)| !is_kept(*row, *most));
     wrong
         .map(|(row, most)| format!("{row}: not shown, or more than {most}"))
         .collect()

@@ -10,21 +10,14 @@ use crate::workspace::{OURS, published};
 
 /// Programs around the queue. Their servers, clients and databases take longer to build than all
 /// the rest.
-const SERVICES: [&str; 7] = [
-    "mirror",
-    "requeue-bench",
-    "requeue-cookbook",
-    "requeue-inspect",
-    "requeue-shards",
-    "requeue-shards-proof",
-    "webhooks",
-];
+const SERVICES: &str = "mirror requeue-bench requeue-cookbook requeue-inspect requeue-shards \
+                        requeue-shards-proof webhooks";
 
 /// A command of cargo for the queue, its runtimes and its kit: every package but those above, and
 /// but two that only the steps `api` and `schedules` need. All features are on.
 pub(crate) fn product(command: &str) -> Cmd {
     let others = SERVICES
-        .into_iter()
+        .split(' ')
         .chain(["public-items", "requeue-schedules"]);
     let line = cmd(command).args(["--workspace", "--all-features"]);
     once(line.args(others.flat_map(|name| ["--exclude", name])))
@@ -33,7 +26,7 @@ pub(crate) fn product(command: &str) -> Cmd {
 /// A command of cargo for the programs around the queue, with all features. Another selection would
 /// build their dependencies again.
 pub(crate) fn services(command: &str) -> Cmd {
-    let line = cmd(command).args(SERVICES.into_iter().flat_map(|name| ["-p", name]));
+    let line = cmd(command).args(SERVICES.split(' ').flat_map(|name| ["-p", name]));
     once(with_protoc(line.arg("--all-features")))
 }
 
@@ -161,10 +154,7 @@ fn wasm() -> Verdict {
     for package in ["requeue-std", "requeue-tokio"] {
         let check = cmd("cargo check --quiet -p").arg(package);
         let check = for_system(check, "wasm32-unknown-unknown")?;
-        let output = check
-            .command()
-            .output()
-            .map_err(|error| error.to_string())?;
+        let output = check.command().output()?;
         if !String::from_utf8_lossy(&output.stderr).contains(&format!("error: {package} needs")) {
             return Err(format!("{check}: does not say that the clock is missing").into());
         }

@@ -37,12 +37,10 @@ fn check(source: &str, printed: &str) -> Result<(), String> {
     if lines.count() > 40 {
         return Err("more than 40 lines".to_owned());
     }
-    match promised(source) {
-        Some(promised) if printed.trim_end() == promised.trim_end() => Ok(()),
-        Some(promised) => Err(format!(
-            "it prints\n{printed}but its first comment says\n{promised}"
-        )),
-        None => Err("its first comment does not show the output".to_owned()),
+    let promised = promised(source).ok_or("its first comment does not show the output")?;
+    match printed.trim_end() == promised.trim_end() {
+        true => Ok(()),
+        false => Err(format!("it prints\n{printed}but promises\n{promised}")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::builds::{self, core_alone, product};
 use crate::cmd::{cmd, run_each, target};
-use crate::report::{Step, Verdict};
+use crate::report::{Step, Stop, Verdict};
 use crate::tidy::committed;
 use crate::tools::{wheel, with_protoc};
 use crate::workspace::{OURS, published};
@@ -55,26 +55,24 @@ pub(crate) const STEPS: &[Step] = steps! {
 /// The steps of `cargo xtask test`.
 pub(crate) const IN_TEST: [&str; 3] = ["build", "doctest", "test"];
 
-/// The steps for the words after `ci`: the named ones, or all except those after `--except`.
+/// The steps of a table for the words after `ci`: the named ones, or all except those after
+/// `--except`.
 ///
 /// # Errors
 ///
 /// A word is not a step, or `--except` is the last word.
-pub(crate) fn choose(words: &[&str]) -> Result<Vec<&'static Step>, String> {
+pub(crate) fn choose<'a>(table: &'a [Step], words: &[&str]) -> Verdict<Vec<&'a Step>> {
     let (names, chosen_if_named) = match words {
         [] => (words, false),
-        ["--except"] => return Err("--except needs a step".to_owned()),
-        ["--except", names @ ..] => (names, false),
+        ["--except", names @ ..] if !names.is_empty() => (names, false),
         names => (names, true),
     };
-    if let Some(name) = names
-        .iter()
-        .find(|name| STEPS.iter().all(|step| step.name != **name))
-    {
-        return Err(format!("unknown step `{name}`"));
+    let is_unknown = |name: &&&str| table.iter().all(|step| step.name != **name);
+    if let Some(name) = names.iter().find(is_unknown) {
+        return Err(Stop::Mistake(format!("unknown step `{name}`")));
     }
     let is_chosen = |step: &&Step| names.contains(&step.name) == chosen_if_named;
-    Ok(STEPS.iter().filter(is_chosen).collect())
+    Ok(table.iter().filter(is_chosen).collect())
 }
 
 fn fmt() -> Verdict {
@@ -172,20 +170,21 @@ mod tests {
 
     #[test]
     fn steps_are_named_or_excepted_and_keep_the_order_of_the_table() {
-        let chosen = |words: &[&str]| -> Result<Vec<&str>, String> {
-            Ok(choose(words)?.iter().map(|step| step.name).collect())
+        let chosen = |words: &[&str]| -> Vec<&str> {
+            let steps = choose(STEPS, words).unwrap();
+            steps.iter().map(|step| step.name).collect()
         };
-        let all = chosen(&[]).unwrap();
+        let all = chosen(&[]);
         assert_eq!(all.len(), STEPS.len());
-        assert_eq!(chosen(&["test", "fmt"]), Ok(vec!["fmt", "test"]));
-        assert_eq!(chosen(&["--except", "fmt"]).unwrap(), all[1..]);
-        assert_eq!(chosen(&IN_TEST).unwrap(), IN_TEST);
+        assert_eq!(chosen(&["test", "fmt"]), ["fmt", "test"]);
+        assert_eq!(chosen(&["--except", "fmt"]), all[1..]);
+        assert_eq!(chosen(&IN_TEST), IN_TEST);
         for wrong in [
             &["fmt", "tidiness"][..],
             &["--except"],
             &["fmt", "--except", "test"],
         ] {
-            assert!(chosen(wrong).is_err(), "{wrong:?}");
+            assert!(choose(STEPS, wrong).is_err(), "{wrong:?}");
         }
     }
 }
