@@ -32,18 +32,6 @@ pub(crate) fn read(path: impl AsRef<Path>) -> Verdict<String> {
     text.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// Writes a file and the folders above it.
-///
-/// # Errors
-///
-/// It cannot be written.
-pub(crate) fn write(path: &str, text: impl AsRef<[u8]>) -> Verdict {
-    let path = root().join(path);
-    let written = fs::create_dir_all(path.parent().unwrap_or(root()));
-    let written = written.and_then(|()| fs::write(&path, text));
-    written.map_err(|error| format!("{}: {error}", path.display()).into())
-}
-
 /// A command line: the variables that are set for a program, the program and its arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Cmd {

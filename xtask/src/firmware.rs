@@ -165,10 +165,9 @@ fn emulator(emulator: &Debian, line: &str, image: &str) -> Verdict<Cmd> {
 /// Runs an image. Returns whether it passed, and its output.
 fn emulate(board: &Board, image: &str, counts: bool) -> Verdict<(bool, String)> {
     let line = emulator(board.emulator, board.machine, image)?;
-    let count = if counts {
-        board.counting
-    } else {
-        "shift=4,sleep=off"
+    let count = match counts {
+        true => board.counting,
+        false => "shift=4,sleep=off",
     };
     let line = line.args(["-icount", count]);
     println!("$ {line}");

@@ -36,8 +36,7 @@ Commands, which CONTRIBUTING.md explains:
   bench [ARGUMENT…], bench --plot [PICTURE…]
   kube [SCENARIO…], replicas [COUNT], shards [--marks] [--seeds N] [--minutes M]
   deny, miri [ARGUMENT…], platforms, soak --minutes M [--seed S]
-  release --dry-run [CHECK…]
-  help
+  release --dry-run [CHECK…], help
 
 Exit code: 0 all well, 1 a step failed, 2 wrong arguments.
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::api;
-use crate::cmd::{Cmd, all, cmd, read, run_each, target, write};
+use crate::cmd::{Cmd, all, cmd, read, run_each, target};
 use crate::report::{self, How, Step, Stop, Verdict, verdict};
 use crate::steps::{choose, steps};
 use crate::tidy::committed;
@@ -163,12 +163,13 @@ fn unpack() -> Verdict<Vec<String>> {
                 .dir(target("package"))
                 .run()?;
             let manifest = format!("{folder}/Cargo.toml");
-            write(&manifest, read(&manifest)? + "\n[workspace]\n")?;
+            fs::write(&manifest, read(&manifest)? + "\n[workspace]\n")?;
             patches += &format!("{name} = {{ path = {folder:?} }}\n");
             folders.push(folder);
         }
     }
-    write(&target("package/.cargo/config.toml"), patches)?;
+    fs::create_dir_all(target("package/.cargo"))?;
+    fs::write(target("package/.cargo/config.toml"), patches)?;
     Ok(folders)
 }
 

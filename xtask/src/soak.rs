@@ -27,9 +27,12 @@ const PARTS: [&str; 6] = [
 ///
 /// Wrong arguments, or a part that fails.
 pub(crate) fn run(words: &[&str]) -> Verdict {
+    let fresh = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)?
+        .as_nanos() as u64;
     let number = |word: &str| word.parse::<u64>().ok();
     let (minutes, seed) = match words {
-        ["--minutes", minutes] => (number(minutes), Some(fresh_seed())),
+        ["--minutes", minutes] => (number(minutes), Some(fresh)),
         ["--minutes", minutes, "--seed", seed] => (number(minutes), number(seed)),
         _ => (None, None),
     };
@@ -53,9 +56,4 @@ pub(crate) fn run(words: &[&str]) -> Verdict {
 /// Shows a line that repeats the round, and runs it.
 fn round(part: &str, seed: u64) -> Verdict {
     cmd(&part.replace("=SEED ", &format!("={seed} "))).run()
-}
-
-fn fresh_seed() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
 }

