@@ -12,7 +12,7 @@ use object::{Endianness, Object, ObjectSegment};
 use crate::cmd::{Cmd, all, cmd, root, target};
 use crate::report::{Verdict, verdict};
 use crate::toolchain::for_target;
-use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
+use crate::tools::{Debian, OBJDUMP_ARM, QEMU_ARM, QEMU_RISCV};
 
 mod depth;
 mod parts;
@@ -101,6 +101,7 @@ pub(crate) fn try_all(writes: bool) -> Verdict {
     // Without them there is nothing to run.
     QEMU_ARM.promised()?;
     QEMU_RISCV.promised()?;
+    OBJDUMP_ARM.promised()?;
     let mut tables = Tables::default();
     let mut results: Vec<Verdict> = programs::PROGRAMS.iter().map(Program::run).collect();
     results.extend(["loops", "tasks"].map(programs::storm));
