@@ -26,7 +26,8 @@ for name in "$program" initdb; do
     cat >"bin/$name" <<END
 #!/bin/sh
 export VALGRIND_LIB='$folder/root/usr/libexec/valgrind'
-LD_LIBRARY_PATH="\$(echo '$folder'/root/usr/lib/*-linux-gnu)" exec '$folder/$found' "\$@"
+LD_LIBRARY_PATH="\$(echo '$folder'/root/usr/lib/*-linux-gnu):\$(echo '$folder'/root/lib/*-linux-gnu)" \\
+  exec '$folder/$found' "\$@"
 END
     chmod +x "bin/$name"
   done

@@ -7,7 +7,7 @@ use crate::cmd::{all, cmd, read, root, target};
 use crate::report::{Stop, Verdict};
 use crate::toolchain::described;
 use crate::tools::with_protoc;
-use crate::workspace::{KUBE, OURS, published};
+use crate::workspace::{KUBE, OURS, Package, published};
 
 /// Compares the lists with the sources, except for the workspace `kube`: its dependencies would be
 /// built again, with other features than for its tests.
@@ -50,32 +50,27 @@ fn make(folder: &str, with_kube: bool) -> Verdict<Vec<String>> {
         let why = format!("the lists need the pinned Rust, and this is {release}");
         return Err(Stop::Skipped(why));
     }
-    let mut json = Vec::new();
-    let (mut names, mut docs) = (Vec::new(), Vec::new());
-    let doc = cmd("cargo doc --all-features --no-deps --lib")
-        .env(
-            "RUSTDOC",
-            root().join("xtask/rustdoc-json").display().to_string(),
-        )
-        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format json");
+    let script = root().join("xtask/rustdoc-json").display().to_string();
+    let doc = cmd("cargo doc --all-features --no-deps --lib").env("RUSTDOC", script);
+    let doc = doc.env("RUSTDOCFLAGS", "-Zunstable-options --output-format json");
     // The same selection as in the step `doc`, so that both share their builds.
-    docs.push((OURS, "doc", with_protoc(doc.clone().arg("--workspace"))));
+    let mut docs = vec![(
+        OURS,
+        target("doc"),
+        with_protoc(doc.clone().arg("--workspace")),
+    )];
     if with_kube {
         let kube = "-p requeue-kube -p requeue-kube-testing --features k8s-openapi/latest \
-                    --manifest-path kube/Cargo.toml";
-        let kube = doc
-            .args(kube.split(' '))
-            .args(["--target-dir", &target("../kube/target")]);
-        docs.push((KUBE, "../kube/target/doc", kube));
+                    --manifest-path kube/Cargo.toml --target-dir";
+        let (line, made) = (doc.args(kube.split(' ')), target("../kube/target"));
+        docs.push((KUBE, format!("{made}/doc"), line.arg(made)));
     }
+    let (mut names, mut json) = (Vec::new(), Vec::new());
     for (manifest, made, line) in docs {
         line.run()?;
-        for package in published(manifest)? {
-            json.push(target(&format!(
-                "{made}/{}.json",
-                package.name.replace('-', "_")
-            )));
-            names.push(package.name.clone());
+        for Package { name, .. } in published(manifest)? {
+            json.push(format!("{made}/{}.json", name.replace('-', "_")));
+            names.push(name);
         }
     }
     let folder = root().join(folder);

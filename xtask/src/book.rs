@@ -53,13 +53,14 @@ fn mistakes() -> Verdict<Vec<String>> {
         if name != "SUMMARY.md" && !summary.contains(&format!("]({name})")) {
             mistakes.push(format!("{page}: SUMMARY.md does not list it"));
         }
+        all += &read(&page)?;
+    }
+    for page in committed(SHOWING)? {
         let text = read(&page)?;
         if with_programs(&page, &text)? != text {
-            mistakes.push(format!(
-                "{page}: not the programs as they are: run `cargo xtask book`"
-            ));
+            let what = "not the programs as they are: run `cargo xtask book`";
+            mistakes.push(format!("{page}: {what}"));
         }
-        all += &text;
     }
     for name in examples::names()? {
         let path = format!("{}/{name}.rs", examples::FOLDER);
@@ -70,15 +71,9 @@ fn mistakes() -> Verdict<Vec<String>> {
     let table = examples::promised(&read(format!("{}/delays.rs", examples::FOLDER))?);
     for row in table.iter().flat_map(|text| text.lines().skip(1)) {
         // The names take 18 columns.
-        let delays: Vec<&str> = row
-            .get(18..)
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect();
-        if !all.contains(&delays.join(" | ")) {
-            mistakes.push(format!(
-                "no table says what the example `delays` prints: {row}"
-            ));
+        let delays = row.get(18..).unwrap_or_default().split_whitespace();
+        if !all.contains(&delays.collect::<Vec<_>>().join(" | ")) {
+            mistakes.push(format!("no table says what `delays` prints: {row}"));
         }
     }
     let mut code = String::new();
@@ -91,12 +86,14 @@ fn mistakes() -> Verdict<Vec<String>> {
     Ok(mistakes)
 }
 
-/// The comment above a program in a page, before its path.
+/// The pages that show files of this repository.
+const SHOWING: &str = "docs/book/src/*.md docs/firmware.md docs/firmware/*.md";
+/// The comment above a file in a page, before its path.
 const PROGRAM: &str = "<!-- program: ";
 
-/// Copies the programs into the pages of the book, which a repository shows as they are.
+/// Copies the files into the pages, which a repository shows as they are.
 pub(crate) fn write() -> Verdict {
-    for page in committed(&format!("{SOURCES}/*.md"))? {
+    for page in committed(SHOWING)? {
         let text = read(&page)?;
         let new = with_programs(&page, &text)?;
         if new != text {
@@ -107,21 +104,23 @@ pub(crate) fn write() -> Verdict {
     Ok(())
 }
 
-/// The page with the present text of the programs that its comments name.
+/// The page with the present text of the files that its comments name. Of a manifest it shows what a
+/// reader writes: the rest says where the repository has the crates.
 fn with_programs(page: &str, text: &str) -> Verdict<String> {
     let (mut whole, mut lines) = (String::new(), text.lines());
     while let Some(line) = lines.next() {
-        whole += line;
-        whole.push('\n');
+        whole += &format!("{line}\n");
         let path = line.strip_prefix(PROGRAM);
         let Some(path) = path.and_then(|path| path.strip_suffix(" -->")) else {
             continue;
         };
-        let begins = lines.next() == Some("```rust,ignore");
-        if !begins || !lines.any(|line| line == "```") {
+        let fence = lines.next().filter(|fence| fence.starts_with("```"));
+        let (Some(fence), true) = (fence, lines.any(|line| line == "```")) else {
             return Err(format!("{page}: no code below {path}").into());
-        }
-        whole += &format!("```rust,ignore\n{}```\n", read(path)?);
+        };
+        let file = read(path)?;
+        let shown = file.split("\n# A workspace").next().unwrap_or(&file);
+        whole += &format!("{fence}\n{shown}```\n");
     }
     Ok(whole)
 }
@@ -139,19 +138,14 @@ fn metrics(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Points links that leave the book to the files of this clone, because the repository has no
-/// address yet. `docs/book/src` is three folders deep, and mdBook has replaced `.md` by `.html`.
-fn leave(page: &str, sources: &str) -> String {
+/// address yet. mdBook has replaced `.md` by `.html` in them.
+fn leave(page: &str, clone: &str) -> String {
     let mut pieces = page.split("href=\"../");
     let mut whole = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let (target, rest) = piece.split_once('"').unwrap_or((piece, ""));
-        let target = match (target.strip_prefix("../../"), target.strip_prefix("../")) {
-            (Some(of_root), _) => of_root.to_owned(),
-            (None, Some(of_docs)) => format!("docs/{of_docs}"),
-            (None, None) => format!("docs/book/{target}"),
-        };
-        let target = target.replace(".html", ".md");
-        whole += &format!("href=\"{sources}/{target}\"{rest}");
+        let (to, rest) = piece.split_once('"').unwrap_or((piece, ""));
+        let to = to.replacen(".html", ".md", 1);
+        whole += &format!("href=\"{clone}/{SOURCES}/../{to}\"{rest}");
     }
     whole
 }
@@ -163,13 +157,9 @@ mod tests {
     #[test]
     fn a_link_that_leaves_the_book_leads_to_the_sources() {
         let page = |to: &str| leave(&format!("<a href=\"{to}\">b</a>"), "file:///r");
-        let at = |to: &str| format!("<a href=\"file:///r/{to}\">b</a>");
-        assert_eq!(
-            page("../../design.html#layout"),
-            at("docs/design.md#layout")
-        );
-        assert_eq!(page("../../../examples/a.rs"), at("examples/a.rs"));
-        assert_eq!(page("../grafana.json"), at("docs/book/grafana.json"));
+        let at = |to: &str| format!("<a href=\"file:///r/docs/book/src/{to}\">b</a>");
+        assert_eq!(page("../../a.html#b"), at("../../a.md#b"));
+        assert_eq!(page("../grafana.json"), at("../grafana.json"));
         assert_eq!(page("cookbook.html"), "<a href=\"cookbook.html\">b</a>");
     }
 
@@ -179,13 +169,9 @@ mod tests {
         let file = read("rust-toolchain.toml").unwrap();
         let new = format!("```rust,ignore\n{file}```\n");
         let old = "```rust,ignore\nfn main() {}\n```\n";
-        for code in [old, &new] {
-            let page = with_programs("a.md", &shown(code)).unwrap();
-            assert_eq!(page, shown(&new));
-        }
-        for cut in ["", "```rust,ignore\nfn main() {}\n"] {
-            assert!(with_programs("a.md", &shown(cut)).is_err(), "{cut:?}");
-        }
+        assert_eq!(with_programs("a.md", &shown(old)).unwrap(), shown(&new));
+        assert_eq!(with_programs("a.md", &shown(&new)).unwrap(), shown(&new));
+        assert!(with_programs("a.md", &shown("```rust,ignore\n")).is_err());
     }
 
     #[test]

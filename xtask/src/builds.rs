@@ -1,31 +1,23 @@
 //! Builds with other features, targets and compilers, and tests on other processors.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cmd::{Cmd, cmd, run_each, target};
 use crate::report::{Stop, Verdict};
-use crate::toolchain::{self, for_rust_version, for_system, for_target};
+use crate::toolchain::{described, for_system, for_target, has};
 use crate::tools::{QEMU_PPC64, wheel, with_protoc};
 use crate::workspace::{OURS, published};
 
 /// Programs around the queue. Their servers, clients and databases take longer to build than all
 /// the rest.
-const SERVICES: [&str; 7] = [
-    "mirror",
-    "requeue-bench",
-    "requeue-cookbook",
-    "requeue-inspect",
-    "requeue-shards",
-    "requeue-shards-proof",
-    "webhooks",
-];
+const SERVICES: &str = "mirror requeue-bench requeue-cookbook requeue-inspect requeue-shards \
+                        requeue-shards-proof webhooks";
 
 /// A command of cargo for the queue, its runtimes and its kit: every package but those above, and
 /// but two that only the steps `api` and `schedules` need. All features are on.
 pub(crate) fn product(command: &str) -> Cmd {
     let others = SERVICES
-        .into_iter()
+        .split(' ')
         .chain(["public-items", "requeue-schedules"]);
     let line = cmd(command).args(["--workspace", "--all-features"]);
     once(line.args(others.flat_map(|name| ["--exclude", name])))
@@ -34,7 +26,7 @@ pub(crate) fn product(command: &str) -> Cmd {
 /// A command of cargo for the programs around the queue, with all features. Another selection would
 /// build their dependencies again.
 pub(crate) fn services(command: &str) -> Cmd {
-    let line = cmd(command).args(SERVICES.into_iter().flat_map(|name| ["-p", name]));
+    let line = cmd(command).args(SERVICES.split(' ').flat_map(|name| ["-p", name]));
     once(with_protoc(line.arg("--all-features")))
 }
 
@@ -116,22 +108,13 @@ pub(crate) fn no_std() -> Verdict {
 
 /// Warnings are off, because an old compiler may warn about code that a new one demands.
 pub(crate) fn msrv() -> Verdict {
-    let packages = published(OURS)?;
-    let mut promises: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for package in &packages {
-        let version = package.rust_version.as_deref();
-        let version = version.ok_or_else(|| format!("{}: no rust-version", package.name))?;
-        promises
-            .entry(version)
-            .or_default()
-            .extend(["-p", &package.name]);
+    if !has("rustup") {
+        let why = "rustup installs the oldest Rust, and is not here";
+        return Err(Stop::Skipped(why.to_owned()));
     }
-    for (version, packages) in promises {
-        let check = cmd("cargo").arg(format!("+{}", for_rust_version(version)?));
-        let check = check.args(["check", "--all-features"]).args(packages);
-        with_protoc(check.env("RUSTFLAGS", "--cap-lints allow")).run()?;
-    }
-    Ok(())
+    let check = "hack check --workspace --ignore-private --all-features --rust-version";
+    let check = wheel("bin/cargo-hack")?.args(check.split(' '));
+    with_protoc(check.env("RUSTFLAGS", "--cap-lints allow")).run()
 }
 
 /// Other systems, and the packages for them. WebAssembly has an allocator and no clock. Adapters
@@ -171,10 +154,7 @@ fn wasm() -> Verdict {
     for package in ["requeue-std", "requeue-tokio"] {
         let check = cmd("cargo check --quiet -p").arg(package);
         let check = for_system(check, "wasm32-unknown-unknown")?;
-        let output = check
-            .command()
-            .output()
-            .map_err(|error| error.to_string())?;
+        let output = check.command().output()?;
         if !String::from_utf8_lossy(&output.stderr).contains(&format!("error: {package} needs")) {
             return Err(format!("{check}: does not say that the clock is missing").into());
         }
@@ -208,7 +188,7 @@ pub(crate) fn platforms() -> Verdict {
 
 /// A command of cargo that builds for a processor and runs programs on it.
 fn on(processor: &str, line: &str) -> Verdict<Cmd> {
-    if !toolchain::described("host: ")?.starts_with("x86_64-unknown-linux") {
+    if !described("host: ")?.starts_with("x86_64-unknown-linux") {
         let why = "only a Linux on x86-64 runs programs for these processors";
         return Err(Stop::NotRun(why.to_owned()));
     }

@@ -9,17 +9,17 @@ use std::process::Stdio;
 use object::read::elf::ElfFile32;
 use object::{Endianness, Object, ObjectSegment};
 
-use crate::bounds;
-use crate::cmd::{Cmd, cmd, root, target};
-use crate::report::{Stop, Verdict, verdict};
+use crate::cmd::{Cmd, all, cmd, root, target};
+use crate::report::{Verdict, verdict};
 use crate::toolchain::for_target;
-use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
+use crate::tools::{Debian, OBJDUMP_ARM, QEMU_ARM, QEMU_RISCV};
 
 mod depth;
 mod parts;
 mod programs;
 mod tables;
 
+use programs::Program;
 use tables::Tables;
 
 struct Board {
@@ -79,130 +79,61 @@ const IMAGES: [(&str, &str, bool); 12] = [
 ];
 
 /// Images that are only measured. The difference of two sizes is the cost of a part.
-const SIZES: [(&str, &str, &str); 7] = [
-    (
-        "embassy-sync's channel of 16",
-        "flash-channel",
-        "flash-nothing",
-    ),
-    (
-        "a queue of 16: add, delays, exponential backoff, `try_get`, `success`, `retry`",
-        "flash-queue",
-        "flash-nothing",
-    ),
-    (
-        "a queue of 16 with `get().await` and its timer, in addition to embassy-time's own",
-        "flash-awaited",
-        "flash-timer",
-    ),
-    (
-        "groups with limits, four at most, in addition to a queue of 16",
-        "flash-groups",
-        "flash-queue",
-    ),
-    (
-        "rates of these groups, in addition to their limits",
-        "flash-rates",
-        "flash-groups",
-    ),
-    (
-        "a policy, in addition to a queue of 16",
-        "flash-policy",
-        "flash-queue",
-    ),
-    (
-        "slack, in addition to a queue of 16",
-        "flash-slack",
-        "flash-queue",
-    ),
-];
+const SIZES: &str = "\
+flash-channel flash-nothing embassy-sync's channel of 16
+flash-queue flash-nothing a queue of 16: add, delays, exponential backoff, `try_get`, `success`, `retry`
+flash-awaited flash-timer a queue of 16 with `get().await` and its timer, in addition to embassy-time's own
+flash-groups flash-queue groups with limits, four at most, in addition to a queue of 16
+flash-rates flash-groups rates of these groups, in addition to their limits
+flash-policy flash-queue a policy, in addition to a queue of 16
+flash-slack flash-queue slack, in addition to a queue of 16";
 
 /// The board and the image whose depths of stack are read from the machine code.
 const DEPTHS: (&str, &str) = ("mps2", "depth");
 
-/// Runs everything on every board, and holds the tables of the page against what the images print.
+/// Runs everything on every board, and compares the tables of the page with what the images print.
 pub(crate) fn run() -> Verdict {
     try_all(false)
 }
 
-/// As [`run`], and writes the tables of the page.
-pub(crate) fn write() -> Verdict {
-    try_all(true)
-}
-
-/// Continues after a failure, and prints one table at the end.
-fn try_all(writes: bool) -> Verdict {
+/// As [`run`], and perhaps writes the tables of the page. Continues after a failure.
+pub(crate) fn try_all(writes: bool) -> Verdict {
+    // Without them there is nothing to run.
+    QEMU_ARM.promised()?;
+    QEMU_RISCV.promised()?;
+    OBJDUMP_ARM.promised()?;
     let mut tables = Tables::default();
-    let mut table = Vec::new();
-    let mut failures = Vec::new();
-    let mut end = |board: &str, what: &str, problems: Vec<String>| {
-        let result = if problems.is_empty() {
-            "passed"
-        } else {
-            "FAILED"
-        };
-        table.push(format!("{board:<10} {what:<52} {result}"));
-        failures.extend(problems);
-    };
-    for program in &programs::PROGRAMS {
-        match program.run() {
-            Ok(()) => end(program.machine(), program.about, Vec::new()),
-            Err(Stop::Failed(why)) => end(program.machine(), program.about, vec![why]),
-            other => return other,
-        }
-    }
-    for storm in ["loops", "tasks"] {
-        let has_failed = !programs::storm(storm)?;
-        let what = format!("a storm of {storm}");
-        let problems = has_failed.then(|| format!("{what} on two harts"));
-        end("two harts", &what, problems.into_iter().collect());
-    }
+    let mut results: Vec<Verdict> = programs::PROGRAMS.iter().map(Program::run).collect();
+    results.extend(["loops", "tasks"].map(programs::storm));
     for board in &BOARDS {
         build(board)?;
-        let images = target(&format!("firmware/{}/release", board.target));
+        let folder = target(&format!("firmware/{}/release", board.target));
+        let elf = |image: &str| fs::read(format!("{folder}/{image}"));
         for (image, _, counts) in IMAGES.iter().filter(|image| image.1.contains(board.name)) {
-            let (passed, text) = emulate(board, &format!("{images}/{image}"), *counts)?;
+            let (passed, text) = emulate(board, &format!("{folder}/{image}"), *counts)?;
             tables.add(board.about, &text);
-            let mut problems = bounds::excess(board.name, image, &text)?;
-            problems.extend((!passed).then(|| format!("{image} on {}", board.name)));
-            let said = text.lines().find(|line| line.starts_with("traces "));
-            let what = [image, said.unwrap_or_default()].join(" ");
-            end(board.about, what.trim_end(), problems);
+            let why = || format!("{image} on {}", board.name).into();
+            results.push(passed.then_some(()).ok_or_else(why));
+        }
+        let mut measured = String::from("| bytes of flash | |\n|---|--:|\n");
+        for line in SIZES.lines() {
+            let [with, without, what] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                return Err(format!("not two images and a name: {line}").into());
+            };
+            let bytes = flash_bytes(&elf(with)?)? - flash_bytes(&elf(without)?)?;
+            measured += &format!("| {what} | {bytes} |\n");
         }
         if board.name == DEPTHS.0 {
-            let table = depth::table(&fs::read(format!("{images}/{}", DEPTHS.1))?)?;
-            println!("\n{table}");
-            tables.add(board.about, &table);
-            let problems = bounds::excess(board.name, DEPTHS.1, &table)?;
-            end(board.about, "stack, over every path", problems);
+            measured += &format!("\n{}", depth::table(&format!("{folder}/{}", DEPTHS.1))?);
         }
-        let mut sizes = String::from("| bytes of flash | |\n|---|--:|\n");
-        for (what, with, without) in SIZES {
-            let bytes = flash_bytes(&images, with)? - flash_bytes(&images, without)?;
-            sizes += &format!("| {what} | {bytes} |\n");
-            let what = format!("flash: {what}: {bytes} bytes");
-            let line = format!("| flash | {bytes} |");
-            end(board.about, &what, bounds::excess(board.name, with, &line)?);
-        }
-        tables.add(board.about, &sizes);
-        let mut problems = Vec::new();
+        println!("\n{measured}");
+        tables.add(board.about, &measured);
         for (image, uses) in parts::USES {
-            let elf = fs::read(format!("{images}/{image}"))?;
-            problems.extend(parts::unused(&elf, image, uses)?);
+            results.push(verdict(&parts::unused(&elf(image)?, image, uses)?));
         }
-        end(board.about, "no function of an unused part", problems);
     }
-    let mut differences = tables.publish(writes)?;
-    if !differences.is_empty() {
-        let page = tables::PAGE;
-        differences.push(format!(
-            "{page} has other figures: `cargo xtask firmware --write`"
-        ));
-    }
-    end("all", tables::PAGE, differences);
-    println!("\n{:<10} {:<52} result", "board", "image");
-    table.iter().for_each(|line| println!("{line}"));
-    verdict(&failures)
+    results.push(tables.publish(writes));
+    all(results)
 }
 
 /// Builds and lints the images for one board, because their code differs between boards.
@@ -235,10 +166,9 @@ fn emulator(emulator: &Debian, line: &str, image: &str) -> Verdict<Cmd> {
 /// Runs an image. Returns whether it passed, and its output.
 fn emulate(board: &Board, image: &str, counts: bool) -> Verdict<(bool, String)> {
     let line = emulator(board.emulator, board.machine, image)?;
-    let count = if counts {
-        board.counting
-    } else {
-        "shift=4,sleep=off"
+    let count = match counts {
+        true => board.counting,
+        false => "shift=4,sleep=off",
     };
     let line = line.args(["-icount", count]);
     println!("$ {line}");
@@ -251,9 +181,8 @@ fn emulate(board: &Board, image: &str, counts: bool) -> Verdict<(bool, String)> 
 }
 
 /// The bytes of flash that an image takes: everything that its program headers load.
-fn flash_bytes(images: &str, image: &str) -> Verdict<i64> {
-    let image = fs::read(format!("{images}/{image}"))?;
-    let image = ElfFile32::<Endianness>::parse(&*image)?;
+fn flash_bytes(elf: &[u8]) -> Verdict<i64> {
+    let image = ElfFile32::<Endianness>::parse(elf)?;
     let bytes: u64 = image.segments().map(|part| part.file_range().1).sum();
     Ok(bytes.try_into()?)
 }
@@ -265,29 +194,8 @@ mod tests {
     #[test]
     fn every_image_names_boards_that_there_are() {
         for (image, boards, _) in IMAGES {
-            let mut boards = boards.split(' ');
             let is_known = |name| BOARDS.iter().any(|board| board.name == name);
-            assert!(boards.all(is_known), "{image}");
-        }
-    }
-
-    #[test]
-    fn every_bound_is_of_a_board_and_an_image() {
-        let bounds = crate::cmd::read("examples/firmware/bounds.md").unwrap();
-        let rows: Vec<&str> = bounds
-            .lines()
-            .filter(|line| line.starts_with("| "))
-            .collect();
-        assert!(rows.len() > 50, "{rows:?}");
-        for row in &rows[1..] {
-            let words: Vec<&str> = row.split('|').map(str::trim).collect();
-            let images = IMAGES
-                .iter()
-                .map(|image| image.0)
-                .chain(SIZES.iter().map(|size| size.1))
-                .chain([DEPTHS.1]);
-            assert!(BOARDS.iter().any(|board| board.name == words[1]), "{row}");
-            assert!(images.into_iter().any(|image| image == words[2]), "{row}");
+            assert!(boards.split(' ').all(is_known), "{image}");
         }
     }
 }

@@ -2,123 +2,58 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::cmd::{Cmd, cmd};
+use crate::cmd::cmd;
 use crate::report::{Stop, Verdict};
 
-/// Tests, and the variable for their seed. Without one, all rounds would be the same, so there is
-/// only one.
-const PARTS: [(&str, Option<&str>); 6] = [
-    (
-        "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest --lib explore -- --nocapture",
-        None,
-    ),
-    (
-        "PROPTEST_CASES=4000 cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
-        Some("PROPTEST_RNG_SEED"),
-    ),
-    (
-        "PROPTEST_CASES=400 REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest-tests --test combinations",
-        Some("PROPTEST_RNG_SEED"),
-    ),
-    (
-        "REQUEUE_SOAK=50 cargo test --profile soak -p requeue-fuzz --tests -- --nocapture",
-        Some("REQUEUE_SEED"),
-    ),
-    (
-        "REQUEUE_SIM_SEEDS=5000 cargo test --profile soak -p requeue-proptest-tests --test simulation",
-        Some("REQUEUE_SIM_FIRST"),
-    ),
-    (
-        "RUSTFLAGS=--cfg=shuttle cargo test --release -p requeue-schedules -- --nocapture",
-        Some("SCHEDULES_SEED"),
-    ),
+/// Tests, and where their seed goes. Without one, all rounds would be the same, so there is only
+/// one.
+const PARTS: [&str; 6] = [
+    "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest --lib explore -- --nocapture",
+    "PROPTEST_CASES=4000 PROPTEST_RNG_SEED=SEED \
+     cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
+    "PROPTEST_CASES=400 REQUEUE_SOAK=2 PROPTEST_RNG_SEED=SEED \
+     cargo test --profile soak -p requeue-proptest-tests --test combinations",
+    "REQUEUE_SOAK=50 REQUEUE_SEED=SEED \
+     cargo test --profile soak -p requeue-fuzz --tests -- --nocapture",
+    "REQUEUE_SIM_SEEDS=5000 REQUEUE_SIM_FIRST=SEED \
+     cargo test --profile soak -p requeue-proptest-tests --test simulation",
+    "RUSTFLAGS=--cfg=shuttle SCHEDULES_SEED=SEED \
+     cargo test --release -p requeue-schedules -- --nocapture",
 ];
 
-/// `--minutes M [--seed S]`. Every part has its share of the time, and at least one round. A round
-/// that exceeds the share is finished, and later parts get less time.
+/// `--minutes M [--seed S]`. Every part runs once, and then again until the time is over.
 ///
 /// # Errors
 ///
 /// Wrong arguments, or a part that fails.
 pub(crate) fn run(words: &[&str]) -> Verdict {
-    let (minutes, seed) = call(words).map_err(Stop::Mistake)?;
-    let seed = seed.unwrap_or_else(fresh_seed);
+    let fresh = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)?
+        .as_nanos() as u64;
+    let number = |word: &str| word.parse::<u64>().ok();
+    let (minutes, seed) = match words {
+        ["--minutes", minutes] => (number(minutes), Some(fresh)),
+        ["--minutes", minutes, "--seed", seed] => (number(minutes), number(seed)),
+        _ => (None, None),
+    };
+    let (Some(minutes), Some(mut seed)) = (minutes, seed) else {
+        let usage = "write `soak --minutes M`, and perhaps `--seed S` after it";
+        return Err(Stop::Mistake(usage.to_owned()));
+    };
     println!("soak: {minutes} minutes, --seed {seed}; each round has another seed");
-    let start = Instant::now();
-    let end = start + Duration::from_secs(minutes * 60);
-    for ((line, variable), left) in PARTS.iter().zip((1..=PARTS.len() as u32).rev()) {
-        // An equal share of the remaining time for each remaining part.
-        let until = Instant::now() + end.saturating_duration_since(Instant::now()) / left;
-        let rounds = if variable.is_some() { u64::MAX } else { 1 };
-        for number in 0..rounds {
-            if number > 0 && Instant::now() >= until {
-                break;
-            }
-            // The shown line repeats the round.
-            let seeded = |line: Cmd, name: &&str| line.env(name, nth(seed, number).to_string());
-            variable.iter().fold(cmd(line), seeded).run()?;
-        }
+    let end = Instant::now() + Duration::from_secs(minutes * 60);
+    PARTS.iter().try_for_each(|part| round(part, seed))?;
+    let seeded = PARTS.iter().filter(|part| part.contains("SEED "));
+    for part in seeded.cycle().take_while(|_| Instant::now() < end) {
+        // Tests count upwards from the seed, so the next one is far away.
+        seed = seed.wrapping_add(1 << 40);
+        round(part, seed)?;
     }
-    println!("soak: nothing found in {} s", start.elapsed().as_secs());
+    println!("soak: nothing found");
     Ok(())
 }
 
-/// The seed of a round. Tests count upwards from it, so the next one is far away.
-const fn nth(seed: u64, round: u64) -> u64 {
-    seed.wrapping_add(round.wrapping_mul(1 << 40))
-}
-
-fn call(words: &[&str]) -> Result<(u64, Option<u64>), String> {
-    let (mut minutes, mut seed) = (None, None);
-    for pair in words.chunks(2) {
-        let place = match pair {
-            ["--minutes", _] => &mut minutes,
-            ["--seed", _] => &mut seed,
-            other => return Err(format!("not understood: `{}`", other.join(" "))),
-        };
-        let number = pair[1].parse();
-        *place = Some(number.map_err(|_| format!("`{}` is no number", pair[1]))?);
-    }
-    Ok((minutes.ok_or("how long? --minutes M")?, seed))
-}
-
-fn fresh_seed() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_names_the_minutes_and_perhaps_the_seed() {
-        assert_eq!(call(&["--minutes", "5"]), Ok((5, None)));
-        assert_eq!(call(&["--seed", "7", "--minutes", "5"]), Ok((5, Some(7))));
-        for wrong in [
-            &[][..],
-            &["--minutes"],
-            &["--minutes", "x"],
-            &["5"],
-            &["--hours", "5"],
-        ] {
-            assert!(call(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn rounds_begin_with_the_seed_and_go_far() {
-        assert_eq!(nth(7, 0), 7);
-        assert!(nth(7, 1) - nth(7, 0) > 1_000_000_000);
-    }
-
-    #[test]
-    fn every_part_but_the_exhaustive_one_takes_a_seed() {
-        let without = PARTS.iter().filter(|(_, variable)| variable.is_none());
-        let lines: Vec<&str> = without.map(|(line, _)| *line).collect();
-        assert!(
-            matches!(lines[..], [line] if line.contains("--lib explore")),
-            "{lines:?}"
-        );
-    }
+/// Shows a line that repeats the round, and runs it.
+fn round(part: &str, seed: u64) -> Verdict {
+    cmd(&part.replace("=SEED ", &format!("={seed} "))).run()
 }

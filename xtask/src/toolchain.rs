@@ -48,25 +48,6 @@ pub(crate) fn for_system(command: Cmd, target: &str) -> Verdict<Cmd> {
     Ok(command.args(["--target", target]))
 }
 
-/// The name of a toolchain for a `rust-version`, which is installed if needed.
-///
-/// `1.88` means 1.88.0, the oldest compiler that the promise covers.
-///
-/// # Errors
-///
-/// The toolchain is not here and cannot be downloaded.
-pub(crate) fn for_rust_version(rust_version: &str) -> Verdict<String> {
-    let missing = 2_usize.saturating_sub(rust_version.matches('.').count());
-    let name = format!("{rust_version}{}", ".0".repeat(missing));
-    let install = cmd("rustup toolchain install --profile minimal --no-self-update").arg(&name);
-    if has(&format!("cargo +{name}")) || (has("rustup") && install.run().is_ok()) {
-        return Ok(name);
-    }
-    Err(Stop::Skipped(format!(
-        "Rust {name} is not here: run `{install}`"
-    )))
-}
-
 /// A line of `rustc --version --verbose`, by its beginning: `host: `, `release: `.
 ///
 /// # Errors

