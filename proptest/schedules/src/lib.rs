@@ -4,10 +4,10 @@
 //! A schedule says which thread runs next, wherever it could matter: before each lock, unlock,
 //! notification and wake. [shuttle](https://docs.rs/shuttle) runs a scenario under one schedule
 //! after the other, and reports the first in which an assertion fails. The adapters are compiled as
-//! they are, but that `--cfg shuttle` gives them another lock, and other threads and tasks to start;
-//! to threads also another way to park and a time that a test moves: see `sync.rs` in either.
-//! Tokio's own timers run, on a clock that stands still, and so do its tokens and watches, each step
-//! of which is one. On a microcontroller each task has an executor of its own. Another one can come
+//! they are, but that `--cfg shuttle` gives them another lock, and other threads and tasks. To
+//! threads it also gives another way to park and a time that a test moves: see `sync.rs` in each.
+//! Tokio's own timers run, on a clock that stands still. So do its tokens and watches, each step of
+//! which is one. On a microcontroller each task has an executor of its own. Another one can come
 //! between any two critical sections, which `requeue_interrupts` makes interruptible.
 //!
 //! ```sh
