@@ -1,97 +1,127 @@
-//! Running a scenario under many schedules.
+//! Running what is drawn under many schedules.
 
+use std::cell::RefCell;
 use std::env;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
-use shuttle::{Config, Runner};
+use requeue_proptest::proptest::prelude::*;
+use requeue_proptest::proptest::strategy::ValueTree;
+use requeue_proptest::proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use shuttle::future::{JoinHandle, spawn_local};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
+use shuttle::{Config, Runner, thread};
 
-use crate::waits::Waits;
+/// Draws so many values, the same for the same seed.
+pub fn drawn<T>(
+    strategy: impl Strategy<Value = T>,
+    seed: u64,
+    count: usize,
+) -> impl Iterator<Item = T> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
+    let draw = move || strategy.new_tree(&mut runner).ok();
+    let trees = std::iter::from_fn(draw).take(count);
+    trees.map(|tree| tree.current())
+}
 
-/// Runs a scenario under schedules that are drawn: with every thread as likely to be next as any
-/// other, and with few changes of priority, which finds what needs a long delay at a bad moment.
+/// Runs a scenario for each of many programs, which `draw` makes of a seed, under schedules that
+/// are drawn: with every thread as likely to be next as any other, and with few changes of
+/// priority, which finds what needs a long delay at a bad moment. The thread that calls the
+/// scenario runs only while no other can.
 ///
 /// # Panics
 ///
 /// If a schedule fails: shuttle prints it.
-pub fn explore<Q: Waits>(name: &str, scenario: fn()) {
-    Q::within(|| draw(&format!("{name}, {}", Q::NAME), scenario));
-}
-
-fn draw(name: &str, scenario: fn()) {
-    let (seed, factor) = (number("SCHEDULES_SEED"), number("SCHEDULES"));
-    let (seed, factor) = (seed.unwrap_or(SEED), factor.unwrap_or(1) as usize);
-    let uniform = RandomScheduler::new_from_seed(seed, UNIFORM * factor);
-    let uniform = run(uniform, scenario);
-    let mut by_priority = 0;
-    for changes in CHANGES {
-        let count = BY_PRIORITY * factor;
-        let scheduler = PctScheduler::new_from_seed(seed, changes + 1, count);
-        by_priority += run(scheduler, scenario);
-    }
-    println!("schedules: {name}: {uniform} uniform, {by_priority} by priority");
-}
-
-/// Runs a small scenario under every schedule that there is.
-///
-/// # Panics
-///
-/// If a schedule fails: shuttle prints it. If there are more than a million.
-pub fn explore_all<Q: Waits>(name: &str, scenario: fn()) {
-    let all = Q::within(|| run(DfsScheduler::new(Some(ALL_MAX), false), scenario));
-    assert!(all < ALL_MAX, "{name}: more schedules than can be tried");
-    println!("schedules: {name}, {}: all {all}", Q::NAME);
-}
-
-/// Runs a scenario for each of many programs, which `draw` makes of a seed, under some schedules
-/// that are drawn as by [`explore`].
-///
-/// # Panics
-///
-/// If a schedule fails: shuttle prints it.
-pub fn explore_each<Q: Waits, P: Send + Sync + 'static, I: Iterator<Item = P>>(
+pub fn explore<P: fmt::Display + Send + Sync + 'static, I: Iterator<Item = P>>(
     name: &str,
-    draw: fn(u64, usize) -> I,
-    scenario: fn(&Arc<P>),
+    draw: impl Fn(u64, usize) -> I,
+    scenario: fn(&P),
 ) {
-    let (seed, factor) = (number("SCHEDULES_SEED"), number("SCHEDULES"));
-    let (seed, factor) = (seed.unwrap_or(SEED), factor.unwrap_or(1) as usize);
+    let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
+    let seed = number("SCHEDULES_SEED").unwrap_or(SEED);
+    let factor = number("SCHEDULES").unwrap_or(1) as usize;
     let (mut uniform, mut by_priority) = (0, 0);
-    Q::within(|| {
-        for program in draw(seed, PROGRAMS * factor) {
-            let program = Arc::new(program);
-            let scenario = move || scenario(&program);
-            let scheduler = RandomScheduler::new_from_seed(seed, UNIFORM_EACH);
+    for program in draw(seed, PROGRAMS * factor) {
+        let program = Arc::new(program);
+        let played = Arc::clone(&program);
+        let scenario = move || scenario(&played);
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            let scheduler = RandomScheduler::new_from_seed(seed, UNIFORM);
             uniform += run(scheduler, scenario.clone());
-            let scheduler = PctScheduler::new_from_seed(seed, CHANGES[0] + 1, BY_PRIORITY_EACH);
+            let scheduler = PctScheduler::new_from_seed(seed, CHANGES + 1, BY_PRIORITY);
             by_priority += run(scheduler, scenario);
+        }));
+        if let Err(panic) = tried {
+            println!("schedules: {name}, SCHEDULES_SEED={seed}, has failed:\n{program}");
+            resume_unwind(panic);
         }
-    });
-    println!(
-        "schedules: {name}, {}: {uniform} uniform, {by_priority} by priority",
-        Q::NAME
-    );
+    }
+    println!("schedules: {name}: {uniform} uniform, {by_priority} by priority, seed {seed}");
 }
 
 fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) -> usize {
     let mut config = Config::new();
     // Tokio's runtime needs more than shuttle's default.
     config.stack_size = STACK_BYTES;
-    Runner::new(scheduler, config).run(scenario)
-}
-
-fn number(name: &str) -> Option<u64> {
-    env::var(name).ok()?.parse().ok()
+    Runner::new(FirstIsLast(scheduler), config).run(scenario)
 }
 
 const SEED: u64 = 0x7265_7175_6575_6521;
-const UNIFORM: usize = 20_000;
-const BY_PRIORITY: usize = 2_500;
-/// Of programs, how many there are, and how many schedules of each.
+/// How many programs there are, and how many schedules of each.
 const PROGRAMS: usize = 600;
-const UNIFORM_EACH: usize = 30;
-const BY_PRIORITY_EACH: usize = 10;
+const UNIFORM: usize = 30;
+const BY_PRIORITY: usize = 10;
 /// How many times the priorities of a schedule change.
-const CHANGES: [usize; 2] = [2, 4];
-const ALL_MAX: usize = 1_000_000;
+const CHANGES: usize = 2;
 const STACK_BYTES: usize = 256 * 1024;
+
+/// Lets the first thread run only while no other can.
+struct FirstIsLast<S>(S);
+
+impl<S: Scheduler> Scheduler for FirstIsLast<S> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        self.0.new_execution()
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let first = TaskId::from(0);
+        let others: Vec<&Task> = runnable
+            .iter()
+            .copied()
+            .filter(|it| it.id() != first)
+            .collect();
+        let chosen = if others.is_empty() { runnable } else { &others };
+        self.0.next_task(chosen, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+/// Begins threads, all of which may be the first to run. Returns once they have ended, or sleep.
+pub fn begin<F: Future<Output = ()> + 'static>(threads: Vec<F>) -> Vec<JoinHandle<()>> {
+    let begun = Rc::new(RefCell::new(Vec::new()));
+    let all = Rc::clone(&begun);
+    spawn_local(async move {
+        let threads = threads.into_iter().map(spawn_local);
+        threads.for_each(|thread| all.borrow_mut().push(thread));
+    });
+    quiet();
+    begun.take()
+}
+
+/// Lets every other thread run until it has ended, or sleeps: for the first thread.
+pub fn quiet() {
+    thread::yield_now();
+}

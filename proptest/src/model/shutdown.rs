@@ -9,13 +9,13 @@ use super::Model;
 use crate::operation::{Drain, Key, Left, left_over};
 
 /// A wait for the work of a key that was known when it began.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flush {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flush {
     key: Key,
     awaits: Awaits,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Awaits {
     Nothing,
     /// The end of a run.
@@ -111,7 +111,7 @@ impl Model {
     }
 
     /// Begins to wait for the work of a key, and returns the number of the wait.
-    pub(crate) fn begin_flush(&mut self, key: Key) -> usize {
+    pub fn begin_flush(&mut self, key: Key) -> usize {
         self.arrive_at(key);
         let awaits = match self.entry(key).queued {
             Some(_) => Awaits::NextRun,
@@ -122,9 +122,14 @@ impl Model {
     }
 
     /// Whether the work of a wait is done, or taken back.
-    pub(crate) fn is_flushed(&self, flush: usize) -> bool {
-        let flush = self.flushes.get(flush);
+    pub fn is_flushed(&self, flush: usize) -> bool {
+        let flush = self.flush(flush);
         flush.is_none_or(|flush| flush.awaits == Awaits::Nothing)
+    }
+
+    /// How a wait stands.
+    pub fn flush(&self, flush: usize) -> Option<Flush> {
+        self.flushes.get(flush).copied()
     }
 
     fn present_run(&self, key: Key) -> Awaits {

@@ -1,0 +1,97 @@
+//! How a thread of a schedule waits for a call of tasks.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Where a thread waits for its calls, so that others can have a call dropped, or moved.
+pub struct Seat {
+    /// Takes the lock of the queue.
+    look: Arc<dyn Fn() + Send + Sync>,
+    /// The thread, while it waits.
+    task: RefCell<Option<Waker>>,
+    order: Cell<Option<Order>>,
+}
+
+/// What becomes of a call that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It is dropped.
+    Drop,
+    /// It is polled though it was not woken, and by another waker from then on, as in another task.
+    Move,
+}
+
+impl Seat {
+    /// A seat of a queue, whose lock this function takes.
+    pub fn new(look: Arc<dyn Fn() + Send + Sync>) -> Self {
+        Self {
+            look,
+            task: RefCell::default(),
+            order: Cell::default(),
+        }
+    }
+
+    /// Gives an order to the call that waits here. Returns whether there is one.
+    pub fn give(&self, order: Order) -> bool {
+        let task = self.task.borrow().clone();
+        let task = task.map(|task| {
+            self.order.set(Some(order));
+            task.wake();
+        });
+        task.is_some()
+    }
+
+    /// Waits for a call. Returns `None` if it was dropped.
+    pub async fn wait<F: Future>(&self, call: F) -> Option<F::Output> {
+        let mut call = pin!(call);
+        let mut bell: Option<Arc<Bell>> = None;
+        let waited = poll_fn(|context| {
+            match (self.order.take(), &bell) {
+                (Some(Order::Drop), Some(_)) => return Poll::Ready(None),
+                (Some(Order::Move), Some(old)) => {
+                    old.is_dead.store(true, Ordering::SeqCst);
+                    bell = None;
+                }
+                _ => {}
+            }
+            self.task.replace(Some(context.waker().clone()));
+            let bell = bell.get_or_insert_with(|| {
+                Arc::new(Bell {
+                    look: Arc::clone(&self.look),
+                    task: context.waker().clone(),
+                    is_dead: AtomicBool::new(false),
+                })
+            });
+            let waker = Waker::from(Arc::clone(bell));
+            call.as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .map(Some)
+        });
+        let returned = waited.await;
+        self.task.replace(None);
+        self.order.set(None);
+        returned
+    }
+}
+
+/// A waker that takes the queue's lock: so the waking thread must not hold that, and may be
+/// interrupted before, as before shuttle's own operations.
+struct Bell {
+    look: Arc<dyn Fn() + Send + Sync>,
+    task: Waker,
+    /// The call has another waker.
+    is_dead: AtomicBool,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        (self.look)();
+        if !self.is_dead.load(Ordering::SeqCst) {
+            self.task.wake_by_ref();
+        }
+    }
+}

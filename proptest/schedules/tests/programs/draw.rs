@@ -1,0 +1,289 @@
+//! What several threads do to one queue.
+
+use std::fmt;
+use std::time::Duration;
+
+use requeue_proptest::histories::{Operation, Run, Sleeper, at_once};
+use requeue_proptest::limiter::{FloatBits, LimiterSpec};
+use requeue_proptest::proptest::collection::vec;
+use requeue_proptest::proptest::prelude::*;
+use requeue_proptest::proptest::sample::select;
+use requeue_proptest::subject::{Call, Cap, Configuration, GroupOrder, Key, PolicySpec, Rate};
+use requeue_schedules::{SECOND, Shares, drawn};
+use requeue_std::Action;
+
+use crate::has_groups;
+
+/// The queue, and the steps of each thread. A step picks one of the runs that its thread has;
+/// nothing happens if there is none.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) setup: Configuration,
+    /// Whether a call that sleeps has to have a reason. A key whose delay has slack may run before
+    /// anyone is woken for it.
+    pub(crate) is_exact: bool,
+    pub(crate) threads: Vec<Vec<Operation>>,
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:?}", self.setup)?;
+        for (thread, steps) in self.threads.iter().enumerate() {
+            writeln!(f, "thread {thread} runs {steps:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The keys of all operations. Calls that wait for room add the two after these.
+pub(crate) const KEYS: Key = 4;
+
+/// Draws `count` programs whose delays are seconds, the same for the same seed.
+pub(crate) fn programs<Q: Shares>(seed: u64, count: usize) -> impl Iterator<Item = Program> {
+    let programs = (setup::<Q>(), any::<bool>()).prop_flat_map(|(setup, is_exact)| {
+        let threads = if is_exact { themed(&setup) } else { mixed() };
+        threads.prop_map(move |threads| Program {
+            setup: setup.clone(),
+            is_exact,
+            threads,
+        })
+    });
+    drawn(programs, seed, count)
+}
+
+fn setup<Q: Shares>() -> impl Strategy<Value = Configuration> {
+    let second = Some(Rate {
+        per_second: FloatBits(1.0),
+        burst: 1,
+    });
+    let one = Cap {
+        max_active: Some(1),
+        ..Cap::default()
+    };
+    let caps = select(vec![
+        one,
+        one,
+        Cap {
+            rate: second,
+            ..one
+        },
+        Cap {
+            rate: second,
+            ..Cap::default()
+        },
+    ]);
+    let policies = select(vec![
+        PolicySpec::default(),
+        PolicySpec::default(),
+        PolicySpec {
+            run_rate: second,
+            ..PolicySpec::default()
+        },
+        PolicySpec {
+            hold_failures: true,
+            ..PolicySpec::default()
+        },
+    ]);
+    let room = select(vec![usize::MAX, 2]);
+    (caps, policies, room).prop_map(|(cap, policy, room)| {
+        let base_ns = SECOND.as_nanos() as u64;
+        let max_ns = base_ns * 1000;
+        let limiter = LimiterSpec::Exponential { base_ns, max_ns };
+        Configuration {
+            storage: Q::CAPACITY,
+            groups: has_groups::<Q>().then_some(cap),
+            policy,
+            max_keys: if Q::CAPACITY.is_none() {
+                room
+            } else {
+                usize::MAX
+            },
+            ..Configuration::new(limiter)
+        }
+    })
+}
+
+/// Any operations, and twice as many programs that are short and about the same key.
+fn mixed() -> BoxedStrategy<Vec<Vec<Operation>>> {
+    let any = vec(at_once(1..8, KEYS, false, SECOND), 2..=4);
+    // A race is between two calls on a key that is in a certain state, and nothing else goes on.
+    let bouts = (select(OPENINGS.to_vec()), at_once(1..5, KEYS, true, SECOND));
+    let duel = vec(
+        bouts.prop_map(|(opening, bouts)| [opening, &bouts].concat()),
+        2..=3,
+    );
+    prop_oneof![1 => any, 2 => duel].boxed()
+}
+
+/// Calls that wait, and what they wait for: a wake that is lost shows best where little else
+/// happens.
+fn themed(setup: &Configuration) -> BoxedStrategy<Vec<Vec<Operation>>> {
+    let themes: Vec<&[Operation]> = match setup {
+        _ if setup.groups.is_some() => vec![OF_GROUPS],
+        _ if setup.policy.run_rate.is_some() => vec![KEYS_ONLY, TIMES, ENDS],
+        _ => vec![KEYS_ONLY, TIMES, ENDS, STATES, ROOM, EVENTS],
+    };
+    let is_fixed = setup.storage.is_some();
+    select(themes)
+        .prop_flat_map(move |theme| {
+            let steps = theme.iter().filter(|step| {
+                let is_limited = matches!(step, Operation::LimitKeys(_));
+                !is_fixed || !is_limited
+            });
+            let steps: Vec<Operation> = steps.cloned().collect();
+            let first = select(OPENINGS.to_vec());
+            (first, vec(vec(select(steps), 1..=4), 2..=4))
+        })
+        .prop_map(|(opening, mut threads)| {
+            threads[0].splice(0..0, opening.iter().cloned());
+            threads
+        })
+        .boxed()
+}
+
+use Operation::*;
+
+const RUN: Run = Run::Pick(0);
+const ANEW: Sleeper = Sleeper::New;
+const SOON: Duration = Duration::from_secs(1);
+const LATER: Duration = Duration::from_secs(2);
+
+/// Steps that bring keys into a state that matters to the calls which follow.
+static OPENINGS: [&[Operation]; 11] = [
+    &[],
+    &[],
+    &[Add(1)],
+    &[Add(1), Add(2)],
+    &[Add(1), Add(4)],
+    &[Add(1), TryGet],
+    &[Add(1), TryGet, Add(1)],
+    &[Add(1), Add(4), TryGet],
+    &[AddAfter(1, LATER)],
+    &[AddRateLimited(1)],
+    &[Add(1), Add(2), Add(3), TryGet, TryGet],
+];
+
+static KEYS_ONLY: &[Operation] = &[
+    Add(1),
+    Add(2),
+    Pause,
+    Unpause,
+    TryGet,
+    Start(Call::Get),
+    Start(Call::Get),
+    Start(Call::GetTimeout(SOON)),
+    GetMany(2, ANEW),
+    Next(RUN, Action::Success, ANEW),
+    Complete(RUN, Action::Success),
+    Complete(RUN, Action::GiveUp),
+    Cancel(0),
+    Nudge(0),
+    Advance(SOON),
+];
+
+static TIMES: &[Operation] = &[
+    Add(2),
+    AddAfter(1, SOON),
+    AddAfter(1, LATER),
+    AddAfter(2, SOON),
+    Advance(SOON),
+    Advance(SOON),
+    Expedite(1),
+    CancelDelay(1),
+    Start(Call::Get),
+    Start(Call::Get),
+    Start(Call::GetTimeout(SOON)),
+    Complete(RUN, Action::Retry),
+    Complete(RUN, Action::RequeueAfter(SOON)),
+    Cancel(0),
+    Nudge(0),
+];
+
+static ENDS: &[Operation] = &[
+    Add(1),
+    Add(2),
+    AddAfter(1, SOON),
+    ShutDown,
+    Start(Call::Drain),
+    Start(Call::DrainTimeout(Duration::ZERO)),
+    Start(Call::Get),
+    Start(Call::GetTimeout(SOON)),
+    Next(RUN, Action::Success, ANEW),
+    Complete(RUN, Action::Success),
+    Complete(RUN, Action::Retry),
+    Cancel(0),
+    Advance(SOON),
+];
+
+static STATES: &[Operation] = &[
+    Add(1),
+    AddAfter(1, SOON),
+    CancelKey(1),
+    CancelDelay(1),
+    Start(Call::WaitIdle),
+    Start(Call::WaitSettled),
+    Start(Call::Flush(1)),
+    Start(Call::CancelAndWait(1)),
+    Start(Call::Get),
+    Next(RUN, Action::Success, ANEW),
+    Complete(RUN, Action::Success),
+    Complete(RUN, Action::Retry),
+    Cancel(0),
+    Nudge(0),
+    Advance(SOON),
+];
+
+static ROOM: &[Operation] = &[
+    Add(1),
+    Add(2),
+    Start(Call::AddWait(5)),
+    Start(Call::AddWait(6)),
+    Start(Call::Get),
+    TryGet,
+    Next(RUN, Action::Success, ANEW),
+    Complete(RUN, Action::Success),
+    Complete(RUN, Action::Retry),
+    CancelKey(1),
+    LimitKeys(3),
+    ShutDown,
+    Cancel(0),
+    Nudge(0),
+];
+
+static EVENTS: &[Operation] = &[
+    Add(1),
+    Suspend(1, LATER),
+    Resume(1),
+    Resume(1),
+    Start(Call::Get),
+    Start(Call::GetTimeout(SOON)),
+    Next(RUN, Action::Suspend(SOON), ANEW),
+    Complete(RUN, Action::Suspend(LATER)),
+    Complete(RUN, Action::Suspend(SOON)),
+    CancelKey(1),
+    Advance(SOON),
+    Cancel(0),
+];
+
+static OF_GROUPS: &[Operation] = &[
+    Add(1),
+    Add(4),
+    Add(2),
+    Start(Call::Get),
+    Start(Call::Get),
+    Start(Call::GetTimeout(SOON)),
+    Next(RUN, Action::Success, ANEW),
+    Complete(RUN, Action::Success),
+    Complete(RUN, Action::Retry),
+    Order(GroupOrder::Pause(1)),
+    Order(GroupOrder::Unpause(1)),
+    Order(GroupOrder::Limit(1, None)),
+    Order(GroupOrder::LimitAll(Cap {
+        max_active: Some(2),
+        weight: 1,
+        rate: None,
+    })),
+    ShutDown,
+    Cancel(0),
+    Advance(SOON),
+];
