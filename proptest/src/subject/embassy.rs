@@ -28,7 +28,6 @@ type Inner<const N: usize, P> = WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, W
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait.
 pub struct Embassy<const N: usize, P: Priorities = Plain> {
     queue: Rc<Inner<N, P>>,
-    waits: bool,
     calls: Futures,
 }
 
@@ -41,7 +40,6 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
         let queue = Fixed::build(setup, Figures::default());
         Self {
             queue: Rc::new(WorkQueue::from_queue(queue, HandClock::new())),
-            waits: false,
             calls: Futures::new(),
         }
     }
@@ -54,15 +52,10 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
         self.queue.clock().advance(by);
     }
 
-    /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Taken> {
-        self.waits = !self.waits;
-        let guard = if self.waits {
-            poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
-        } else {
-            self.queue.try_get()
-        };
-        guard.and_then(handed)
+    fn get_at_once(&mut self) -> Option<Taken> {
+        poll_once(self.queue.get_timeout(Duration::ZERO))
+            .and_then(Result::ok)
+            .and_then(handed)
     }
 
     fn panic_at_work(&mut self) -> bool {

@@ -28,7 +28,6 @@ type Inner<const N: usize, P> = WorkQueue<Cores, Key, N, P, AnyLimiter, WAITERS,
 /// requeue-bare's queue, with room for `N` keys, on as many cores as there are calls.
 pub struct Loops<const N: usize, P: Kind + 'static = Plain> {
     queue: Arc<Inner<N, P>>,
-    waits: bool,
     calls: ThreadCalls<Arc<Inner<N, P>>>,
 }
 
@@ -45,7 +44,6 @@ where
         Self {
             calls: ThreadCalls::new(Arc::clone(&queue)),
             queue,
-            waits: false,
         }
     }
 
@@ -57,15 +55,8 @@ where
         self.queue.board().advance(by);
     }
 
-    /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Taken> {
-        self.waits = !self.waits;
-        let guard = if self.waits {
-            self.queue.get_timeout(Duration::ZERO).ok()
-        } else {
-            self.queue.try_get()
-        };
-        guard.and_then(handed)
+    fn get_at_once(&mut self) -> Option<Taken> {
+        self.queue.get_timeout(Duration::ZERO).ok().and_then(handed)
     }
 
     fn panic_at_work(&mut self) -> bool {

@@ -24,7 +24,6 @@ use crate::limiter::AnyLimiter;
 pub struct Tasks<P: Kind = Plain, S: Home = Growable> {
     queue: WorkQueue<Key, P, AnyLimiter, S>,
     figures: SharedFigures,
-    waits: bool,
     calls: Futures,
 }
 
@@ -91,7 +90,6 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
         Self {
             queue: WorkQueue::from(queue),
             figures,
-            waits: false,
             calls: Futures::new(),
         }
     }
@@ -108,15 +106,10 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
         }
     }
 
-    /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Taken> {
-        self.waits = !self.waits;
-        let guard = if self.waits {
-            poll_once(self.queue.get_timeout(Duration::ZERO)).and_then(Result::ok)
-        } else {
-            self.queue.try_get()
-        };
-        guard.and_then(handed)
+    fn get_at_once(&mut self) -> Option<Taken> {
+        poll_once(self.queue.get_timeout(Duration::ZERO))
+            .and_then(Result::ok)
+            .and_then(handed)
     }
 
     fn panic_at_work(&mut self) -> bool {

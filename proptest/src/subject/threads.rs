@@ -23,7 +23,6 @@ type Inner<P, S> = WorkQueue<Key, P, AnyLimiter, S>;
 pub struct Threads<P: Kind = Plain, S: Home = Growable> {
     queue: Inner<P, S>,
     figures: SharedFigures,
-    waits: bool,
     calls: ThreadCalls<OnThreads<P, S>>,
 }
 
@@ -42,7 +41,6 @@ where
             calls: ThreadCalls::new(OnThreads(queue.clone(), clock)),
             queue,
             figures,
-            waits: false,
         }
     }
 
@@ -54,15 +52,8 @@ where
         self.calls.queue.1.advance(by);
     }
 
-    /// In turns by asking, and by waiting for no time.
-    fn try_get(&mut self) -> Option<Taken> {
-        self.waits = !self.waits;
-        let guard = if self.waits {
-            self.queue.get_timeout(Duration::ZERO).ok()
-        } else {
-            self.queue.try_get()
-        };
-        guard.and_then(handed)
+    fn get_at_once(&mut self) -> Option<Taken> {
+        self.queue.get_timeout(Duration::ZERO).ok().and_then(handed)
     }
 
     fn panic_at_work(&mut self) -> bool {

@@ -57,10 +57,10 @@ pub trait Runtime {
         None
     }
 
-    /// Takes the first ready key without waiting, in the runtime's own way.
-    fn try_get(&mut self) -> Option<Taken> {
-        let guard = self.queue().try_get()?;
-        handed(guard)
+    /// Takes the first ready key by a call that waits for no time, in the runtime's own way. Without
+    /// an override, core's [`Shared::try_get`] is tested alone.
+    fn get_at_once(&mut self) -> Option<Taken> {
+        self.queue().try_get().and_then(handed)
     }
 
     /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught:
@@ -114,6 +114,8 @@ where
 pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }> {
     runtime: R,
     held: Held,
+    /// A key is taken in turns by asking, and by waiting for no time.
+    waits: bool,
 }
 
 /// Where the queue of a runtime keeps its keys.
@@ -141,6 +143,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
                 ..setup.for_at_most(MAX)
             }),
             held: Held::default(),
+            waits: false,
         }
     }
 
@@ -166,9 +169,20 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
-        let Self { runtime, held } = self;
+        let Self {
+            runtime,
+            held,
+            waits,
+        } = self;
         match *operation {
-            Operation::TryGet => Answer::Work(runtime.try_get().map(|taken| held.hand(taken))),
+            Operation::TryGet => {
+                *waits = !*waits;
+                let taken = match *waits {
+                    true => runtime.get_at_once(),
+                    false => runtime.queue().try_get().and_then(handed),
+                };
+                Answer::Work(taken.map(|taken| held.hand(taken)))
+            }
             Operation::PanicAtWork => Answer::Is(runtime.panic_at_work()),
             _ => behind_lock(runtime.queue(), held, operation),
         }
