@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use requeue_proptest::rounds;
+use requeue_test_tools::Rng;
 
 fn corpus(name: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -26,10 +27,10 @@ fn random(target: fn(&[u8])) {
     let seed = seed.and_then(|text| text.parse().ok()).unwrap_or(SEED);
     let count = rounds(COUNT);
     println!("{count} strings of bytes, REQUEUE_SEED={seed}");
-    let mut draws = SplitMix64(seed);
+    let mut draws = Rng::new(seed);
     for _ in 0..count {
-        let length = draws.next() % LENGTH_MAX;
-        let words = (0..length).map(|_| draws.next().to_le_bytes());
+        let length = draws.roll(LENGTH_MAX);
+        let words = (0..length).map(|_| draws.any().to_le_bytes());
         target(&words.flatten().collect::<Vec<u8>>());
     }
 }
@@ -39,17 +40,6 @@ const SEED: u64 = 0x7265_7175_6575_6521;
 const COUNT: u32 = 2000;
 /// In words of eight bytes.
 const LENGTH_MAX: u64 = 80;
-
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
 
 macro_rules! targets {
     ($($name:ident)+) => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use requeue_core::Instant;
 use requeue_core::backoff::{Backoff, jitter, no_jitter};
 use requeue_proptest::limiter::FloatBits;
+use requeue_test_tools::Rng;
 use serde::Deserialize;
 
 use crate::report::{BadTrace, Mismatch, Progress, Report, replay_lines};
@@ -240,15 +241,10 @@ fn the_greatest() -> u64 {
     u64::MAX
 }
 
-/// Numbers that are the same in each replay: SplitMix64, Steele et al. 2014.
+/// Numbers that are the same in each replay.
 fn any() -> impl FnMut() -> u64 {
-    let mut state = 1_u64;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
+    let mut draws = Rng::new(1);
+    move || draws.any()
 }
 
 const fn nanos(nanos: u64) -> Duration {

@@ -27,11 +27,16 @@ impl Rng {
     ///
     /// If there are no sides.
     pub fn roll(&mut self, sides: u64) -> u64 {
+        self.any() % sides
+    }
+
+    /// Any number.
+    pub fn any(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % sides
+        z ^ (z >> 31)
     }
 
     /// Returns a generator for another thread or task, with a seed drawn from this one.
