@@ -14,7 +14,6 @@ mod runs;
 mod shutdown;
 mod suspend;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -51,8 +50,8 @@ pub struct Model {
     keeps_times: bool,
 
     now: Instant,
-    /// Every key there ever was.
-    keys: BTreeMap<Key, Entry>,
+    /// Every key that there may have been, by number.
+    keys: Vec<Entry>,
     /// Numbers places, deadlines and records, so that of two the older is known.
     numbers: u64,
     /// Whose turn it is, if there are groups.
@@ -223,7 +222,7 @@ impl Model {
             may_slacken: true,
             keeps_times: true,
             now: Instant::EPOCH,
-            keys: BTreeMap::new(),
+            keys: Vec::new(),
             numbers: 0,
             groups: None,
             paused: false,
@@ -255,37 +254,43 @@ impl Model {
     }
 
     fn entry(&self, key: Key) -> &Entry {
-        self.keys.get(&key).unwrap_or(&UNKNOWN)
+        self.keys.get(usize::from(key)).unwrap_or(&UNKNOWN)
     }
 
     fn entry_mut(&mut self, key: Key) -> &mut Entry {
-        self.keys.entry(key).or_default()
+        entry_in(&mut self.keys, key)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (Key, &Entry)> {
+        (0..).zip(&self.keys)
     }
 
     /// The keys of which this is true.
-    fn keys_that(&self, is: impl Fn(&Entry) -> bool) -> impl DoubleEndedIterator<Item = Key> {
-        self.keys
-            .iter()
-            .filter(move |(_, entry)| is(entry))
-            .map(|(key, _)| *key)
+    fn keys_that(&self, is: impl Fn(&Entry) -> bool) -> impl Iterator<Item = Key> {
+        let keys = self.entries().filter(move |(_, entry)| is(entry));
+        keys.map(|(key, _)| key)
     }
 
     fn count(&self, is: impl Fn(&Entry) -> bool) -> usize {
         self.keys_that(is).count()
     }
 
+    /// The keys that have such a place, in the order of their places.
+    fn in_order(&self, place: impl Fn(&Entry) -> Option<u64>) -> Vec<Key> {
+        let placed = |(key, entry)| Some((place(entry)?, key));
+        let mut placed: Vec<(u64, Key)> = self.entries().filter_map(placed).collect();
+        placed.sort_unstable();
+        placed.into_iter().map(|(_, key)| key).collect()
+    }
+
     /// The ready keys in the order in which they will be handed out, but for their levels.
     fn ready(&self) -> Vec<Key> {
-        let mut ready: Vec<Key> = self.keys_that(|entry| entry.ready.is_some()).collect();
-        ready.sort_by_key(|key| self.entry(*key).ready);
-        ready
+        self.in_order(|entry| entry.ready)
     }
 
     /// The keys of which only records are left, in the order in which they came to rest.
     fn records(&self) -> Vec<Key> {
-        let mut records: Vec<Key> = self.keys_that(|entry| entry.rests.is_some()).collect();
-        records.sort_by_key(|key| self.entry(*key).rests);
-        records
+        self.in_order(|entry| entry.rests)
     }
 
     fn is_closed(&self) -> bool {
@@ -328,17 +333,20 @@ impl Model {
     /// time, and what is known of a key for its work ends with that.
     fn settle(&mut self) {
         let next = self.next_number();
-        for entry in self.keys.values_mut() {
+        for entry in &mut self.keys {
             let at_rest = entry.has_record() && !entry.has_work();
             entry.rests = at_rest.then(|| entry.rests.unwrap_or(next));
         }
-        let records = self.records();
-        let too_many = records.len().saturating_sub(self.failure_records_max);
-        for oldest in records.iter().take(too_many.max(self.surplus())) {
-            self.entry_mut(*oldest).forget();
-            self.entry_mut(*oldest).rests = None;
+        let records = self.count(|entry| entry.rests.is_some());
+        let too_many = records.saturating_sub(self.failure_records_max);
+        let too_many = too_many.max(self.surplus());
+        if too_many > 0 {
+            for oldest in self.records().into_iter().take(too_many) {
+                self.entry_mut(oldest).forget();
+                self.entry_mut(oldest).rests = None;
+            }
         }
-        for entry in self.keys.values_mut() {
+        for entry in &mut self.keys {
             if !entry.is_held() {
                 entry.burst = None;
             }
@@ -383,7 +391,7 @@ impl Model {
     /// together. Their order is not, nor which of the keys still take room that a record needs.
     pub(crate) fn cancels_in_order(&self, key: Key) -> bool {
         // A window that is open behind a closed one counts once that one is gone.
-        let mut entries = self.deadlines().into_iter();
+        let mut entries = self.deadlines();
         if entries.any(|entry| entry.opens < entry.due && self.is_due(&entry)) {
             return false;
         }
@@ -604,7 +612,7 @@ impl Subject for Model {
             ..self.figures.clone()
         };
         if self.levels > 1 {
-            for queued in self.keys.values().filter_map(|entry| entry.queued) {
+            for queued in self.keys.iter().filter_map(|entry| entry.queued) {
                 *figures.depths.entry(queued.level).or_default() += 1;
             }
         }
@@ -634,7 +642,7 @@ impl Subject for Model {
     }
 
     fn assert_valid(&mut self) {
-        for entry in self.keys.values().filter(|entry| entry.ready.is_some()) {
+        for entry in self.keys.iter().filter(|entry| entry.ready.is_some()) {
             assert!(entry.queued.is_some(), "every ready key is dirty");
             assert!(!entry.active, "and not active");
         }
@@ -655,7 +663,7 @@ impl fmt::Display for Model {
         let named =
             |is: fn(&Entry) -> bool| self.keys_that(is).map(|key| key.to_string()).collect();
         let told = |tell: fn(&Entry) -> Option<String>| {
-            let keys = self.keys.iter();
+            let keys = self.entries();
             keys.filter_map(|(key, entry)| Some(format!("{key} {}", tell(entry)?)))
                 .collect()
         };
@@ -687,6 +695,15 @@ impl fmt::Display for Model {
         }
         write!(f, "{}: {}", self.now, state.join("; "))
     }
+}
+
+/// What is known of a key, to be changed.
+fn entry_in(keys: &mut Vec<Entry>, key: Key) -> &mut Entry {
+    let place = usize::from(key);
+    if keys.len() <= place {
+        keys.resize_with(place + 1, Entry::default);
+    }
+    &mut keys[place]
 }
 
 /// Whether a time is still to come. What never comes is, also at the end of time.

@@ -6,7 +6,7 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::{AddOptions, Added, AddedMany, Instant, Merge, Rejected};
 
 use super::deadlines::{Deadline, Window};
-use super::{Burst, Entry, Model, Queued, is_after};
+use super::{Burst, Entry, Model, Queued, entry_in, is_after};
 use crate::operation::{Answer, Displaced, Key, Left, left_over};
 use crate::subject::Scheduled;
 
@@ -111,7 +111,7 @@ impl Model {
             _ => Rejected::Full(left),
         })?;
         if self.failures_of(key) < left.failures {
-            let record = &mut self.keys.entry(key).or_default().record;
+            let record = &mut entry_in(&mut self.keys, key).record;
             self.limiter.set_failures(record, left.failures);
         }
         Ok(match left.left {

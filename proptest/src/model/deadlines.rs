@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use requeue_core::Instant;
 
-use super::{Model, is_after};
+use super::{Entry, Model, is_after};
 use crate::operation::{Handed, Key};
 
 /// > A delay with slack is a *window*.
@@ -113,15 +113,16 @@ impl Model {
     }
 
     /// The deadlines that may come: of a suspended key the end of its timeout, and not its own.
-    pub(super) fn deadlines(&self) -> Vec<Due> {
-        self.keys
-            .keys()
-            .filter_map(|key| self.deadline_of(*key))
-            .collect()
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = Due> {
+        self.entries()
+            .filter_map(|(key, entry)| self.deadline_in(key, entry))
     }
 
     fn deadline_of(&self, key: Key) -> Option<Due> {
-        let entry = self.entry(key);
+        self.deadline_in(key, self.entry(key))
+    }
+
+    fn deadline_in(&self, key: Key, entry: &Entry) -> Option<Due> {
         if let Some(suspended) = entry.suspended {
             return Some(Due {
                 key,
@@ -144,8 +145,8 @@ impl Model {
     }
 
     pub(super) fn first_deadline(&self) -> Option<Due> {
-        let deadlines = self.deadlines().into_iter();
-        deadlines.min_by_key(|entry| (entry.due, entry.number))
+        self.deadlines()
+            .min_by_key(|entry| (entry.due, entry.number))
     }
 
     /// The earliest time that will come, and at which something does.
@@ -177,7 +178,7 @@ impl Model {
 
     /// Whether deadlines have passed that no operation has applied.
     pub(crate) fn has_backlog(&self) -> bool {
-        self.deadlines().iter().any(|entry| self.is_due(entry))
+        self.deadlines().any(|entry| self.is_due(&entry))
     }
 
     /// As many steps as it takes: groups that get a token come in each, and overtake the backlog.
@@ -345,7 +346,7 @@ impl Model {
             return;
         }
         self.release_all();
-        let mut deadlines = self.deadlines();
+        let mut deadlines: Vec<Due> = self.deadlines().collect();
         deadlines.sort_by_key(|entry| (entry.due, entry.number));
         for entry in deadlines {
             self.end_delay(entry.key);

@@ -77,13 +77,12 @@ impl Model {
     /// Returns what a later call can still tell of this model.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut deadlines: Vec<_> = self
-            .keys
-            .iter()
+            .entries()
             .flat_map(|(key, entry)| {
-                let own = entry.deadline.map(|own| (own.due, own.number, *key, false));
+                let own = entry.deadline.map(|own| (own.due, own.number, key, false));
                 let end = entry
                     .suspended
-                    .map(|end| (end.until, end.number, *key, true));
+                    .map(|end| (end.until, end.number, key, true));
                 own.into_iter().chain(end)
             })
             .collect();
@@ -99,38 +98,35 @@ impl Model {
             place.map(|place| place as u64)
         };
         let (ready, records) = (self.ready(), self.records());
-        let told = |(key, entry): (&Key, &Entry)| {
+        let told = |(key, entry): (Key, &Entry)| {
             let mut told = Entry {
                 queued: entry.queued.map(|queued| Queued {
                     added: Instant::EPOCH,
                     ..queued
                 }),
-                ready: place(&ready, *key),
+                ready: place(&ready, key),
                 running: if entry.active { entry.running } else { 0 },
                 burst: entry.present_burst().map(|burst| Burst {
                     due: Instant::EPOCH,
                     ..burst
                 }),
-                rests: place(&records, *key),
+                rests: place(&records, key),
                 run: 0,
                 started: None,
                 first_added: None,
                 ..entry.clone()
             };
             if let Some(deadline) = &mut told.deadline {
-                deadline.number = rank(*key, false);
+                deadline.number = rank(key, false);
             }
             if let Some(suspended) = &mut told.suspended {
-                suspended.number = rank(*key, true);
+                suspended.number = rank(key, true);
             }
-            (*key, told)
+            (key, told)
         };
-        let keys = self.keys.iter().filter(|(_, entry)| entry.is_held());
+        let keys = self.entries().filter(|(_, entry)| entry.is_held());
         let is_planned = self.count(|entry| entry.plan.is_some()) > 0;
-        let due = self
-            .deadlines()
-            .into_iter()
-            .filter(|entry| self.is_due(entry));
+        let due = self.deadlines().filter(|entry| self.is_due(entry));
         let Self {
             limiter,
             policy,

@@ -140,7 +140,7 @@ impl Model {
     /// A key becomes ready.
     pub(super) fn queue_at(&mut self, key: Key, at: Instant) {
         let group = group_of(&key);
-        if self.ready().iter().all(|other| group_of(other) != group) {
+        if self.groups.is_some() && !self.has_ready(group) {
             if let Some(turns) = &mut self.groups {
                 let is_over = |(name, until): &(u8, Instant)| *name == group && *until <= at;
                 turns.resting.retain(|resting| !is_over(resting));
@@ -230,6 +230,9 @@ impl Model {
 
     /// Every group takes the places that it should have, and leaves the others.
     pub(super) fn take_places(&mut self) {
+        if self.groups.is_none() {
+            return;
+        }
         let places: Vec<Place> = self
             .ready()
             .into_iter()
@@ -267,7 +270,8 @@ impl Model {
     }
 
     fn has_ready(&self, group: u8) -> bool {
-        self.ready().iter().any(|key| group_of(key) == group)
+        let mut ready = self.keys_that(|entry| entry.ready.is_some());
+        ready.any(|key| group_of(&key) == group)
     }
 
     pub(super) fn group_deadline(&self) -> Option<Instant> {

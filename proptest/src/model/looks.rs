@@ -76,9 +76,8 @@ impl Model {
             queued.find(|queued| queued.level == level)
         };
         let mut firsts = (0..self.levels).filter_map(first_at);
-        let mut runs = self.keys.values().filter_map(|entry| entry.started);
-        let deadlines = self.deadlines();
-        let mut overdue = deadlines.iter().filter(|_| !self.is_closed());
+        let mut runs = self.keys.iter().filter_map(|entry| entry.started);
+        let mut overdue = self.deadlines().filter(|_| !self.is_closed());
         self.keeps_times
             && firsts.all(|queued| since(queued.added) <= ready_max)
             && runs.all(|began| since(began) <= run_max)
@@ -91,7 +90,7 @@ impl Model {
             return;
         }
         self.arrive();
-        let began = self.keys.values().filter_map(|entry| entry.started);
+        let began = self.keys.iter().filter_map(|entry| entry.started);
         let lasted = began.map(|began| self.now.saturating_since(began));
         let sum = lasted
             .clone()

@@ -7,7 +7,7 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::{Action, Added, Finished, Instant};
 
 use super::deadlines::Window;
-use super::{Model, is_after};
+use super::{Model, entry_in, is_after};
 use crate::operation::{Handed, Key, Run, Ticket};
 use crate::subject::group_of;
 
@@ -191,7 +191,7 @@ impl Model {
 
     /// default_rate_limiters.go, When.
     pub(super) fn charge(&mut self, key: Key) -> Duration {
-        let entry = self.keys.entry(key).or_default();
+        let entry = entry_in(&mut self.keys, key);
         let delay = self.limiter.when(&mut entry.record, self.now);
         let held = self.policy.held_after_failure(delay, self.now);
         entry.held_until = entry.held_until.max(held);
@@ -364,10 +364,11 @@ impl Model {
     /// The earliest start of the first ready key. `None` if there is no rate.
     pub(crate) fn start_due(&self) -> Option<Instant> {
         let start = self.policy.next_start();
-        let has_a_turn = self
-            .has_a_turn()
-            .unwrap_or_else(|| !self.ready().is_empty());
-        (start > Instant::EPOCH && has_a_turn).then_some(start)
+        let has_a_turn = || match self.has_a_turn() {
+            Some(has_a_turn) => has_a_turn,
+            None => self.count(|entry| entry.ready.is_some()) > 0,
+        };
+        (start > Instant::EPOCH && has_a_turn()).then_some(start)
     }
 
     /// Whether there is a key now for a call that sleeps. An open window wakes no call.

@@ -58,7 +58,8 @@ impl Model {
     /// dirty keys too.
     pub(crate) fn is_over(&self) -> bool {
         let paces = self.policy.next_start() > Instant::EPOCH;
-        let ready_keys_wait = (paces || self.groups.is_some()) && !self.ready().is_empty();
+        let is_ready = self.count(|entry| entry.ready.is_some()) > 0;
+        let ready_keys_wait = (paces || self.groups.is_some()) && is_ready;
         let is_draining = self.drains.last() == Some(&false);
         let is_dirty = self.count(|entry| entry.active && entry.queued.is_some()) > 0;
         let comes_back = is_draining && is_dirty;
