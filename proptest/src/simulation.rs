@@ -62,13 +62,12 @@
 
 mod check;
 mod choices;
+mod clock;
 mod context;
-mod driven;
 mod driver;
+mod history;
 mod plan;
-mod play;
-mod settings;
-mod shared;
+mod queue;
 mod shrink;
 mod timeline;
 mod worker;
@@ -84,6 +83,7 @@ pub use choices::Fault;
 pub use context::{CallFailed, Context, Keys};
 pub use driver::Simulation;
 pub use plan::Stop;
+pub use queue::SimQueue;
 pub use timeline::{Breach, Property};
 
 /// What a reconciler works on, and what has to be true of it.

@@ -2,8 +2,6 @@
 
 #[path = "../examples/fleet/world.rs"]
 mod fleet;
-#[path = "simulation/late.rs"]
-mod late;
 #[path = "simulation/scripts.rs"]
 mod scripts;
 #[path = "simulation/suspended.rs"]
@@ -49,7 +47,7 @@ the shortest history found, with 2 of {drawn} events and 1 of {turns} turns of c
   0ns  world     \"NODE\"  add: ready
   0ns  worker 0  \"NODE\"  run 1 begins
   0ns  worker 0  \"NODE\"  read: done
-  0ns  worker 0  \"NODE\"  install 1: done
+  0ns  worker 0  \"NODE\"  install 1: done, the answer takes 1ms
   1ms  world             Upgrade(\"NODE\")
   1ms  world     \"NODE\"  add: dirty
   1ms  worker 0  \"NODE\"  install 1: answered
@@ -72,22 +70,74 @@ fn without_the_bug_thousands_of_seeds_pass() {
 
 #[test]
 fn each_bad_habit_is_found_and_its_history_is_short() {
-    let habits = [
-        (Habit::SwallowsFailures, Property::Eventually, 8),
-        (Habit::CountsTwice, Property::Always, 12),
-        (Habit::QuitsAtShutdown, Property::Eventually, 14),
-        (Habit::Hangs, Property::RunEnds, 4),
-        (Habit::Spins, Property::RunEnds, 4),
-        (Habit::AssertsInItsWorld, Property::WorldPanics, 4),
-    ];
-    for (habit, rule, lines_max) in habits {
-        let failure = failure(&Check::new(move || Counting::new(habit)));
-        assert_eq!(failure.breach.property, rule, "{habit:?}: {failure}");
+    let with = |habit| Check::new(move || Counting::new(habit));
+    let gives_up = with(Habit::None).workers(Workers::new(2).max_retries(1));
+    // The last two cannot be shortened.
+    for (name, check, property, lines_max) in [
+        (
+            "swallows",
+            with(Habit::SwallowsFailures),
+            Property::Eventually,
+            8,
+        ),
+        ("twice", with(Habit::CountsTwice), Property::Always, 12),
+        (
+            "adds",
+            with(Habit::AddsWhatIsMissing).seeds(1_000),
+            Property::Always,
+            20,
+        ),
+        (
+            "quits",
+            with(Habit::QuitsAtShutdown),
+            Property::Eventually,
+            14,
+        ),
+        ("hangs", with(Habit::Hangs), Property::RunEnds, 4),
+        ("spins", with(Habit::Spins), Property::RunEnds, 4),
+        (
+            "asserts",
+            with(Habit::AssertsInItsWorld),
+            Property::WorldPanics,
+            4,
+        ),
+        ("gives up", gives_up, Property::Eventually, 14),
+        (
+            "never rests",
+            with(Habit::NeverRests).steps_max(1_000),
+            Property::HistoryEnds,
+            121,
+        ),
+        (
+            "chance",
+            with(Habit::LeftToChance),
+            Property::SameSeedSameHistory,
+            121,
+        ),
+    ] {
+        let failure = failure(&check);
+        assert_eq!(failure.breach.property, property, "{name}: {failure}");
         let lines = failure.timeline.lines().count();
-        assert!(lines <= lines_max, "{habit:?}, {lines} lines: {failure}");
+        assert!(lines <= lines_max, "{name}, {lines} lines: {failure}");
+        let (shows, what) = match property {
+            Property::HistoryEnds => (failure.events == 1, "lines are left out"),
+            _ if name == "gives up" => (true, "the key is given up"),
+            _ if name == "adds" => (true, "write: done LATE"),
+            _ => continue,
+        };
+        assert!(
+            shows && failure.timeline.contains(what),
+            "{name}: {failure}"
+        );
     }
-    Check::new(|| Counting::new(Habit::None)).run();
-    Check::new(|| Counting::new(Habit::Polls)).run();
+    with(Habit::None).run();
+    with(Habit::Polls).run();
+    let others = Fault::ALL.iter().copied();
+    let others: Vec<_> = others.filter(|fault| *fault != Fault::EffectLate).collect();
+    with(Habit::AddsWhatIsMissing)
+        .seeds(1_000)
+        .faults(&others, 6)
+        .run();
 }
 
 /// A failure that comes late counts: after an early one the key is mostly added once more.
@@ -107,54 +157,34 @@ fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
     }
 }
 
+/// Every fault there is, and every way to shut down, happens in some of the histories. Each is the
+/// same again, and no other's.
 #[test]
-fn workers_that_give_up_too_early_are_found() {
-    let check = Check::new(|| Counting::new(Habit::None)).workers(Workers::new(2).max_retries(1));
-    let failure = failure(&check);
-    assert_eq!(failure.breach.property, Property::Eventually, "{failure}");
-    assert!(
-        failure.timeline.contains("the key is given up"),
-        "{failure}"
-    );
-    assert!(failure.timeline.lines().count() <= 14, "{failure}");
-}
-
-#[test]
-fn a_history_without_end_is_printed_in_part() {
-    let check = Check::new(|| Counting::new(Habit::NeverRests)).steps_max(1_000);
-    let failure = failure(&check);
-    assert_eq!(failure.breach.property, Property::HistoryEnds, "{failure}");
-    assert_eq!(failure.events, 1, "{failure}");
-    assert!(failure.timeline.contains("lines are left out"), "{failure}");
-    assert!(failure.timeline.lines().count() < 200, "{failure}");
-}
-
-#[test]
-fn a_world_that_is_left_to_chance_is_reported() {
-    let failure = failure(&Check::new(|| Counting::new(Habit::LeftToChance)));
-    assert_eq!(
-        failure.breach.property,
-        Property::SameSeedSameHistory,
-        "{failure}"
-    );
-}
-
-/// Every fault there is, and every way to shut down, happens in some of the histories.
-#[test]
-fn nothing_that_production_does_is_left_out() {
-    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered));
-    let histories: Vec<_> = (0..200).map(|seed| check.history(seed)).collect();
+fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_again() {
+    let check = || {
+        Check::new(|| Fleet::new(Records::WhatWasDelivered))
+            .workers(3)
+            .limiter(|| Exponential::new(Duration::from_millis(3), HOUR))
+    };
+    let (first, second) = (check(), check());
+    let histories: Vec<_> = (0..200).map(|seed| first.history(seed)).collect();
+    for (seed, history) in histories.iter().enumerate().take(50) {
+        assert_eq!(*history, second.history(seed as u64));
+    }
+    let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
+    assert!(different, "seeds differ");
     let happenings = [
         "the request was LOST",
         "the answer was LOST",
+        "done LATE",
         "run PANICS: simulated",
         "run is ABORTED",
         "SHUT DOWN: it drains",
         "SHUT DOWN: what runs may end",
         "SHUT DOWN: what runs is aborted",
         "SHUT DOWN: the process dies",
-        "too late to begin",
-        "handed back",
+        "handed back\n",
+        "too early\n",
         "refused, the queue is shutting down",
         "add: dirty",
         "add: coalesced",
@@ -176,22 +206,6 @@ fn what_is_left_out_does_not_happen() {
     for other in ["LOST", "PANICS", "SHUT DOWN"] {
         assert!(!histories.contains(other), "{other}");
     }
-}
-
-#[test]
-fn a_seed_gives_the_same_history_again() {
-    let check = || {
-        Check::new(|| Fleet::new(Records::WhatWasDelivered))
-            .workers(3)
-            .limiter(|| Exponential::new(Duration::from_millis(3), HOUR))
-    };
-    let (first, second) = (check(), check());
-    let histories: Vec<_> = (0..50).map(|seed| first.history(seed)).collect();
-    for (seed, history) in histories.iter().enumerate() {
-        assert_eq!(*history, second.history(seed as u64));
-    }
-    let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
-    assert!(different, "seeds differ");
 }
 
 #[test]

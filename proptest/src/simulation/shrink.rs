@@ -5,51 +5,60 @@ use std::time::Duration;
 
 use super::World;
 use super::choices::{Choice, RANK};
-use super::plan::{Plan, Stop, Tree};
+use super::plan::{PlanOf, Stop, Tree, What};
 
 /// Shortens `plan` as long as `fails` says that it still fails: events and faults are left out,
 /// then events are made simpler, and times shorter. Calls `fails` [`TRIES_MAX`] times at most.
 pub(super) fn shrunk<W: World>(
-    plan: Plan<W>,
-    trees: Vec<Tree<W>>,
-    fails: impl FnMut(&Plan<W>) -> bool,
-) -> Plan<W> {
-    let mut shrinker = Shrinker {
+    plan: PlanOf<W>,
+    mut trees: Vec<Tree<W>>,
+    fails: impl FnMut(&PlanOf<W>) -> bool,
+) -> PlanOf<W> {
+    let mut shrinker = Shrinker::<W, _> {
         best: plan,
         tries_left: TRIES_MAX,
         fails,
     };
-    let mut trees = trees;
+    let shorter: [fn(&PlanOf<W>) -> Vec<Change<W>>; 4] = [
+        without_happenings::<W>,
+        without_first_runs::<W>,
+        without_choices::<W>,
+        without_faulty_runs::<W>,
+    ];
     for _ in 0..ROUNDS_MAX {
-        let tries_left = shrinker.tries_left;
-        let mut is_better = shrinker.leave_out_the_stop();
-        is_better |= shrinker.leave_out_events();
-        is_better |= shrinker.leave_out_first_runs();
-        is_better |= shrinker.leave_out_choices();
-        is_better |= shrinker.leave_out_runs();
+        let mut is_better = false;
+        for changes in shorter {
+            is_better |= shrinker.try_all(changes);
+        }
         is_better |= shrinker.simplify_events(&mut trees);
-        is_better |= shrinker.shorten_gaps();
-        is_better |= shrinker.simplify_choices();
-        if !is_better || shrinker.tries_left == tries_left {
+        is_better |= shrinker.try_all(simpler_stops::<W>);
+        is_better |= shrinker.try_all(shorter_gaps::<W>);
+        is_better |= shrinker.try_all(simpler_choices::<W>);
+        if !is_better {
             break;
         }
     }
     shrinker.best
 }
 
+/// Something that may make a plan shorter or simpler.
+type Change<W> = Box<dyn Fn(&mut PlanOf<W>)>;
+
 struct Shrinker<W: World, F> {
-    best: Plan<W>,
+    best: PlanOf<W>,
     tries_left: u32,
     fails: F,
 }
 
-impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
-    /// Takes over a plan that fails, too.
-    fn attempt(&mut self, plan: Plan<W>) -> bool {
+impl<W: World, F: FnMut(&PlanOf<W>) -> bool> Shrinker<W, F> {
+    /// Keeps the changed plan if it fails, too.
+    fn attempt(&mut self, change: impl Fn(&mut PlanOf<W>)) -> bool {
         if self.tries_left == 0 {
             return false;
         }
         self.tries_left -= 1;
+        let mut plan = self.best.clone();
+        change(&mut plan);
         let fails = (self.fails)(&plan);
         if fails {
             self.best = plan;
@@ -57,94 +66,17 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
         fails
     }
 
-    fn attempt_with(&mut self, change: impl FnOnce(&mut Plan<W>)) -> bool {
-        let mut plan = self.best.clone();
-        change(&mut plan);
-        self.attempt(plan)
-    }
-
-    fn leave_out_the_stop(&mut self) -> bool {
-        let Some((at, stop)) = self.best.stop else {
-            return false;
-        };
-        if self.attempt_with(|plan| plan.stop = None) {
-            return true;
-        }
-        let simpler: &[Stop] = match stop {
-            Stop::Drain => &[],
-            Stop::Finish => &[Stop::Drain],
-            Stop::Abort => &[Stop::Drain, Stop::Finish],
-            Stop::Crash => &[Stop::Drain, Stop::Finish, Stop::Abort],
-        };
-        let mut simpler = simpler.iter();
-        simpler.any(|stop| self.attempt_with(|plan| plan.stop = Some((at, *stop))))
-    }
-
-    fn leave_out_events(&mut self) -> bool {
-        let leave_out = |plan: &mut Plan<W>, part| drop(plan.arrivals.drain(part));
-        self.leave_out(|plan| plan.arrivals.len(), leave_out)
-    }
-
-    /// Leaves out one event, and a run of some key with it: what is chosen for later runs of the
-    /// key is for those before them then.
-    fn leave_out_first_runs(&mut self) -> bool {
-        let (mut is_better, mut place) = (false, 0);
-        while place < self.best.arrivals.len() {
-            let later = self.best.chosen.keys().filter(|site| site.run > 1);
-            let mut keys: Vec<_> = later.filter_map(|site| site.key.clone()).collect();
-            keys.dedup();
-            let left_out = keys.iter().any(|key| {
-                self.attempt_with(|plan| {
-                    plan.arrivals.remove(place);
-                    plan.leave_out_run(key, 1);
-                })
-            });
-            is_better |= left_out;
-            place += usize::from(!left_out);
-        }
-        is_better
-    }
-
-    fn leave_out_choices(&mut self) -> bool {
-        let leave_out = |plan: &mut Plan<W>, part: Range<usize>| {
-            let mut places = 0..plan.chosen.len();
-            let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
-            plan.chosen.retain(|_, _| !is_in());
-        };
-        self.leave_out(|plan| plan.chosen.len(), leave_out)
-    }
-
-    /// In halves, quarters and so on, down to one.
-    fn leave_out(
-        &mut self,
-        len: fn(&Plan<W>) -> usize,
-        leave_out: fn(&mut Plan<W>, Range<usize>),
-    ) -> bool {
-        let mut is_better = false;
-        let mut size = len(&self.best);
-        while size > 0 {
-            let mut from = 0;
-            while from < len(&self.best) {
-                let to = len(&self.best).min(from + size);
-                let left_out = self.attempt_with(|plan| leave_out(plan, from..to));
-                is_better |= left_out;
-                from = if left_out { from } else { to };
+    /// Tries each change of the best plan; after one that helps, those that are left then.
+    fn try_all(&mut self, changes: fn(&PlanOf<W>) -> Vec<Change<W>>) -> bool {
+        let (mut is_better, mut tried) = (false, 0);
+        let mut left = changes(&self.best);
+        while let Some(change) = left.get(tried) {
+            if self.attempt(change) {
+                is_better = true;
+                left = changes(&self.best);
+            } else {
+                tried += 1;
             }
-            size /= 2;
-        }
-        is_better
-    }
-
-    /// Leaves out a run that something goes wrong with, since it leads to another run of the key.
-    fn leave_out_runs(&mut self) -> bool {
-        let faulty = self.best.chosen.iter();
-        let faulty = faulty.filter(|(_, choice)| choice.fault.is_some());
-        let runs = faulty.filter_map(|(site, _)| Some((site.key.clone()?, site.run)));
-        let runs: Vec<_> = runs.collect();
-        let mut is_better = false;
-        // From behind, so that those before keep their numbers.
-        for (key, run) in runs.iter().rev() {
-            is_better |= self.attempt_with(|plan| plan.leave_out_run(key, *run));
         }
         is_better
     }
@@ -152,8 +84,9 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
     /// As the strategy simplifies its values. Events that were drawn as one stay one.
     fn simplify_events(&mut self, trees: &mut [Tree<W>]) -> bool {
         let mut is_better = false;
-        for (origin, tree) in trees.iter_mut().enumerate() {
-            if !self.best.arrivals.iter().any(|a| a.origin == origin) {
+        for (number, tree) in trees.iter_mut().enumerate() {
+            let is_of = |what: &What<W::Event>| matches!(what, What::Event(_, of) if *of == number);
+            if !self.best.happenings.iter().any(|it| is_of(&it.what)) {
                 continue;
             }
             let mut changes = tree.simplify();
@@ -162,9 +95,10 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
                     break;
                 }
                 let event = tree.current();
-                let simpler = self.attempt_with(|plan| {
-                    let same = plan.arrivals.iter_mut().filter(|a| a.origin == origin);
-                    same.for_each(|arrival| arrival.event = event.clone());
+                let simpler = self.attempt(|plan| {
+                    for it in plan.happenings.iter_mut().filter(|it| is_of(&it.what)) {
+                        it.what = What::Event(event.clone(), number);
+                    }
                 });
                 is_better |= simpler;
                 changes = if simpler {
@@ -176,65 +110,121 @@ impl<W: World, F: FnMut(&Plan<W>) -> bool> Shrinker<W, F> {
         }
         is_better
     }
+}
 
-    /// What comes after a gap comes earlier, too.
-    fn shorten_gaps(&mut self) -> bool {
-        let mut is_better = false;
-        for place in 0..self.best.arrivals.len() {
-            let before = place.checked_sub(1);
-            let before = before.map_or(Duration::ZERO, |before| self.best.arrivals[before].at);
-            let at = self.best.arrivals[place].at;
-            for gap in shorter_than(at.saturating_sub(before)) {
-                let by = at - (before + gap);
-                let shorter = self.attempt_with(|plan| {
-                    for arrival in &mut plan.arrivals[place..] {
-                        arrival.at -= by;
-                    }
-                    if let Some((stop, _)) = plan.stop.as_mut().filter(|(stop, _)| *stop >= at) {
-                        *stop -= by;
-                    }
-                });
-                if shorter {
-                    is_better = true;
-                    break;
+fn change<W: World>(change: impl Fn(&mut PlanOf<W>) + 'static) -> Change<W> {
+    Box::new(change)
+}
+
+fn without_happenings<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let parts = parts(plan.happenings.len()).into_iter();
+    let changes =
+        parts.map(|part| change::<W>(move |plan| drop(plan.happenings.drain(part.clone()))));
+    changes.collect()
+}
+
+/// One event less, and a run of some key with it: what is chosen for later runs of the key is for
+/// those before them then.
+fn without_first_runs<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let later = plan.chosen.keys().filter(|site| site.run > 1);
+    let mut keys: Vec<_> = later.filter_map(|site| site.key.clone()).collect();
+    keys.dedup();
+    let places = 0..plan.happenings.len();
+    let pairs = places.flat_map(|place| keys.iter().cloned().map(move |key| (place, key)));
+    let changes = pairs.map(|(place, key)| {
+        change::<W>(move |plan| {
+            plan.happenings.remove(place);
+            plan.leave_out_run(&key, 1);
+        })
+    });
+    changes.collect()
+}
+
+fn without_choices<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let changes = parts(plan.chosen.len()).into_iter().map(|part| {
+        change::<W>(move |plan| {
+            let mut places = 0..plan.chosen.len();
+            let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
+            plan.chosen.retain(|_, _| !is_in());
+        })
+    });
+    changes.collect()
+}
+
+/// Without a run that something goes wrong with, since it leads to another run of the key.
+fn without_faulty_runs<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let faulty = plan
+        .chosen
+        .iter()
+        .filter(|(_, choice)| choice.fault.is_some());
+    let runs = faulty.filter_map(|(site, _)| Some((site.key.clone()?, site.run)));
+    let changes = runs.map(|(key, run)| change::<W>(move |plan| plan.leave_out_run(&key, run)));
+    changes.collect()
+}
+
+fn simpler_stops<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let places = plan.happenings.iter().enumerate();
+    let stops = places.filter_map(|(place, it)| match it.what {
+        What::Stop(stop) => Some((place, stop)),
+        What::Event(..) => None,
+    });
+    let simpler = stops.flat_map(|(place, stop)| {
+        let simpler = Stop::ALL
+            .into_iter()
+            .take_while(move |simpler| *simpler != stop);
+        simpler.map(move |simpler| (place, simpler))
+    });
+    let changes = simpler.map(|(place, stop)| {
+        change::<W>(move |plan| plan.happenings[place].what = What::Stop(stop))
+    });
+    changes.collect()
+}
+
+/// What happens after a gap happens earlier, too.
+fn shorter_gaps<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let mut before = Duration::ZERO;
+    let mut changes = Vec::new();
+    for (place, it) in plan.happenings.iter().enumerate() {
+        let gap = it.at - before;
+        before = it.at;
+        changes.extend(shorter_than(gap).map(|shorter| {
+            change::<W>(move |plan| {
+                for later in &mut plan.happenings[place..] {
+                    later.at -= gap - shorter;
                 }
-            }
-        }
-        is_better | self.shorten_the_gap_before_the_stop()
+            })
+        }));
     }
+    changes
+}
 
-    fn shorten_the_gap_before_the_stop(&mut self) -> bool {
-        let Some((at, stop)) = self.best.stop else {
-            return false;
-        };
-        let arrivals = self.best.arrivals.iter().map(|arrival| arrival.at);
-        let before = arrivals.filter(|arrival| *arrival <= at).max();
-        let before = before.unwrap_or_default();
-        let mut gaps = shorter_than(at - before);
-        gaps.any(|gap| self.attempt_with(|plan| plan.stop = Some((before + gap, stop))))
+fn simpler_choices<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let mut changes = Vec::new();
+    for (site, &choice) in &plan.chosen {
+        let rank = (choice.rank != RANK).then_some(Choice {
+            rank: RANK,
+            ..choice
+        });
+        let delays = shorter_than(choice.delay).map(|delay| Choice { delay, ..choice });
+        changes.extend(rank.into_iter().chain(delays).map(|simpler| {
+            let site = site.clone();
+            change::<W>(move |plan| {
+                plan.chosen.insert(site.clone(), simpler);
+            })
+        }));
     }
+    changes
+}
 
-    fn simplify_choices(&mut self) -> bool {
-        let mut is_better = false;
-        let sites: Vec<_> = self.best.chosen.keys().cloned().collect();
-        for site in sites {
-            let Some(choice) = self.best.chosen.get(&site).copied() else {
-                continue;
-            };
-            let delays = shorter_than(choice.delay).map(|delay| Choice { delay, ..choice });
-            let rank = (choice.rank != RANK).then_some(Choice {
-                rank: RANK,
-                ..choice
-            });
-            let mut simpler = rank.into_iter().chain(delays);
-            is_better |= simpler.any(|simpler| {
-                self.attempt_with(|plan| {
-                    plan.chosen.insert(site.clone(), simpler);
-                })
-            });
-        }
-        is_better
-    }
+/// All of it, its halves, its quarters and so on, down to one.
+fn parts(len: usize) -> Vec<Range<usize>> {
+    let sizes = std::iter::successors(Some(len), |size| Some(size / 2));
+    let sizes = sizes.take_while(|size| *size > 0);
+    let parts = sizes.flat_map(|size| {
+        let begins = (0..len).step_by(size);
+        begins.map(move |begin| begin..len.min(begin + size))
+    });
+    parts.collect()
 }
 
 /// Round durations below this one.

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use requeue_core::{Action, Instant};
-use requeue_proptest::simulation::{
-    CallFailed, Check, Context, Keys, Property, Simulation, Stop, World,
-};
+use requeue_proptest::simulation::{CallFailed, Check, Context, Keys, Property, World};
 
 use crate::failure;
 
@@ -77,7 +75,7 @@ impl World for Volumes {
 
     async fn reconcile(context: Context<Self>, key: u8) -> Result<Action, CallFailed> {
         let began = context.now();
-        let timed_out = context.timed_out();
+        let timed_out = context.run().timed_out;
         let wait = context.world(|world| {
             let was_there = world.there.get(&key).is_some_and(|since| *since < began);
             if timed_out && was_there {
@@ -150,18 +148,4 @@ fn a_run_that_is_suspended_after_its_event_is_found() {
         "{failure}"
     );
     assert!(failure.timeline.lines().count() <= 20, "{failure}");
-}
-
-#[test]
-fn a_suspended_key_is_handed_back_with_the_time_left() {
-    let mut sim = Simulation::new(Volumes::new(Wait::AtItsEnd)).workers(1);
-    sim.happen(&Event::Wanted(1)).unwrap();
-    sim.run_until_idle().unwrap();
-    sim.advance(Duration::from_secs(20)).unwrap();
-    let leftovers = sim.shut_down(Stop::Drain).unwrap();
-    assert_eq!(leftovers[0].left, Duration::from_secs(40));
-    sim.restart(leftovers);
-    sim.happen(&Event::Provisioned(1)).unwrap();
-    sim.advance(Duration::from_secs(40)).unwrap();
-    sim.check_eventually().unwrap();
 }

@@ -17,6 +17,8 @@ pub(crate) enum Habit {
     SwallowsFailures,
     /// Is not idempotent.
     CountsTwice,
+    /// Adds what is missing, and so adds it twice if a write comes after the retry has looked.
+    AddsWhatIsMissing,
     /// Calls it done when it is asked to stop.
     QuitsAtShutdown,
     /// Waits for what does not come.
@@ -93,8 +95,15 @@ impl World for Counting {
             _ => {}
         }
         let habit = context.world(|world| world.habit);
-        let read = move |world: &mut Self| (world.wanted[&key], world.marked.get(&key).copied());
-        let (wanted, marked) = context.call("read", read).await?;
+        let read = move |world: &mut Self| {
+            let real = world.real.get(&key).copied();
+            (
+                world.wanted[&key],
+                real.unwrap_or(0),
+                world.marked.get(&key).copied(),
+            )
+        };
+        let (wanted, found, marked) = context.call("read", read).await?;
         if habit == Habit::QuitsAtShutdown && context.keys().is_shutting_down() {
             return Ok(Action::Success);
         }
@@ -102,6 +111,7 @@ impl World for Counting {
             let real = world.real.entry(key).or_insert(0);
             *real = match habit {
                 Habit::CountsTwice => *real + wanted - marked.unwrap_or(0),
+                Habit::AddsWhatIsMissing => *real + wanted - found,
                 _ => wanted,
             };
         };
