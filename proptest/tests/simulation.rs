@@ -13,55 +13,26 @@ use std::time::Duration;
 
 use requeue_core::Workers;
 use requeue_core::limiter::Exponential;
-use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
+use requeue_proptest::simulation::Property::{
+    Always, Eventually, HistoryEnds, RunEnds, SameSeedSameHistory, WorldPanics,
+};
+use requeue_proptest::simulation::{Check, Fault};
 
-use crate::fleet::{Fleet, Records};
+use crate::fleet::Fleet;
 use crate::worlds::{Counting, Habit, TIMEOUT};
 
-#[expect(clippy::panic, reason = "this is how a test fails")]
-fn failure<W: World>(check: &Check<W>) -> Failure {
-    let found = check.find();
-    found
-        .err()
-        .unwrap_or_else(|| panic!("the fault was not found"))
-}
-
+/// The README shows what the example prints.
 #[test]
 fn a_planted_bug_is_reported_in_a_few_lines() {
-    let failure = failure(&Check::new(|| Fleet::new(Records::WhatIsWanted)));
-    // Which node it is depends on how values are drawn.
-    let node = failure.breach.reason.split(' ').next().unwrap();
-    let text = failure.to_string().replace(node, "NODE");
-    let (seed, drawn, turns) = (failure.seed, failure.events_drawn, failure.choices_drawn);
-    let head = format!(
-        "\
-seed {seed}: `eventually` does not hold: NODE has version 1, wanted is 2 (at 1ms)
-to replay it: REQUEUE_SIM_SEED={seed}
-the shortest history found, with 2 of {drawn} events and 1 of {turns} turns of chance:
-"
-    );
-    let expected = head
-        + "  0ns  world             Upgrade(\"NODE\")
-  0ns  world     \"NODE\"  add: ready
-  0ns  worker 0  \"NODE\"  run 1 begins
-  0ns  worker 0  \"NODE\"  read: done
-  0ns  worker 0  \"NODE\"  install 1: done, the answer takes 1ms
-  1ms  world             Upgrade(\"NODE\")
-  1ms  world     \"NODE\"  add: dirty
-  1ms  worker 0  \"NODE\"  install 1: answered
-  1ms  worker 0  \"NODE\"  record: done
-  1ms  worker 0  \"NODE\"  run ends: Success
-  1ms  worker 0  \"NODE\"  the key is ready again
-  1ms  worker 0  \"NODE\"  run 2 begins
-  1ms  worker 0  \"NODE\"  read: done
-  1ms  worker 0  \"NODE\"  run ends: Success
-";
-    assert_eq!(text, expected);
+    let failure = Check::new(Fleet::with_bug).find().unwrap_err().to_string();
+    assert!(README.contains(&failure), "{failure}");
 }
+
+const README: &str = include_str!("../README.md");
 
 #[test]
 fn without_the_bug_thousands_of_seeds_pass() {
-    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(3_000);
+    let check = Check::new(Fleet::default).seeds(3_000);
     let checked = check.find().unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(checked.histories, 3_000);
 }
@@ -77,80 +48,57 @@ fn each_bad_habit_is_found_and_its_history_is_short() {
     let never_rests = with(Habit::NeverRests).steps_max(1_000);
     let adds = with(Habit::AddsWhatIsMissing).seeds(1_000);
     let oversleeps = with(Habit::SuspendsAfterItAsked).seeds(1_000);
+    let twice = with(Habit::CountsTwice).faults(&ALL_BUT_LATE, 6);
     // What the history shows, and in how many lines at most. Two kinds cannot be shortened.
     for (check, property, shows, lines_max) in [
-        (
-            with(Habit::SwallowsFailures),
-            Property::Eventually,
-            "LOST",
-            8,
-        ),
-        (with(Habit::CountsTwice), Property::Always, "mark: ", 12),
-        (
-            with(Habit::QuitsAtShutdown),
-            Property::Eventually,
-            "SHUT DOWN",
-            14,
-        ),
-        (with(Habit::Hangs), Property::RunEnds, "run 1 begins", 4),
-        (with(Habit::Spins), Property::RunEnds, "run 1 begins", 4),
-        (
-            with(Habit::AssertsInItsWorld),
-            Property::WorldPanics,
-            "Grows",
-            4,
-        ),
-        (adds, Property::Always, "write: done LATE", 20),
-        (oversleeps, Property::Always, "suspend: for 60s at most", 24),
-        (gives_up, Property::Eventually, "the key is given up", 14),
-        (
-            never_rests,
-            Property::HistoryEnds,
-            "lines are left out",
-            121,
-        ),
-        (
-            with(Habit::LeftToChance),
-            Property::SameSeedSameHistory,
-            "",
-            121,
-        ),
+        (with(Habit::SwallowsFailures), Eventually, "LOST", 8),
+        (twice, Always, "run 2 begins, attempt 2", 12),
+        (with(Habit::QuitsAtShutdown), Eventually, "SHUT DOWN", 14),
+        (with(Habit::Hangs), RunEnds, "run 1 begins", 4),
+        (with(Habit::Spins), RunEnds, "run 1 begins", 4),
+        (with(Habit::AssertsInItsWorld), WorldPanics, "Grows", 4),
+        (adds, Always, "write: done LATE", 20),
+        (oversleeps, Always, "suspend: for 60s at most", 20),
+        (gives_up, Eventually, "the key is given up", 14),
+        (never_rests, HistoryEnds, "lines are left out", 121),
+        (with(Habit::LeftToChance), SameSeedSameHistory, "", 121),
     ] {
-        let failure = failure(&check);
+        let failure = check.find().expect_err(shows);
         assert_eq!(failure.breach.property, property, "{failure}");
         assert!(failure.timeline.contains(shows), "{shows}: {failure}");
         let lines = failure.timeline.lines().count();
         assert!(lines <= lines_max, "{lines} lines: {failure}");
-        let is_short = property != Property::HistoryEnds || failure.events == 1;
+        let is_short = property != HistoryEnds || failure.events == 1;
         assert!(is_short, "{failure}");
     }
 }
 
 #[test]
-fn habits_that_do_no_harm_pass() {
-    with(Habit::None).run();
-    with(Habit::Polls).run();
-    let others = Fault::ALL.iter().copied();
-    let others: Vec<_> = others.filter(|fault| *fault != Fault::EffectLate).collect();
-    let adds = with(Habit::AddsWhatIsMissing);
-    adds.seeds(1_000).faults(&others, 6).run();
-}
-
-#[test]
-fn a_run_that_waits_for_an_event_misses_none() {
+fn habits_that_do_no_harm_pass_and_a_run_that_waits_for_an_event_misses_none() {
+    let adds = with(Habit::AddsWhatIsMissing).faults(&ALL_BUT_LATE, 6);
+    adds.seeds(1_000).run();
     with(Habit::SuspendsAtItsEnd).seeds(1_000).run();
     with(Habit::SuspendsBeforeItAsks).seeds(1_000).run();
+    with(Habit::None).run();
+    with(Habit::Polls).run();
 }
+
+const ALL_BUT_LATE: [Fault; 4] = [
+    Fault::RequestLost,
+    Fault::AnswerLost,
+    Fault::Panic,
+    Fault::Abort,
+];
 
 /// A failure that comes late counts: after an early one the key is mostly added once more.
 #[test]
 fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
-    let check = Check::new(|| Counting::new(Habit::SwallowsFailures));
-    let failures = (0..200).filter_map(|seed| check.replay(seed).err());
+    let check = with(Habit::SwallowsFailures);
+    let failures = (0..1_000).filter_map(|seed| check.replay(seed).err());
     let failures: Vec<_> = failures.collect();
     assert!(
-        failures.len() >= 6,
-        "in {} of 200 histories",
+        failures.len() >= 30,
+        "in {} of 1000 histories",
         failures.len()
     );
     for failure in failures {
@@ -163,11 +111,9 @@ fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
 /// same again, and no other's.
 #[test]
 fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_again() {
-    let check = || {
-        Check::new(|| Fleet::new(Records::WhatWasDelivered))
-            .workers(3)
-            .limiter(|| Exponential::new(Duration::from_millis(3), HOUR))
-    };
+    let base = Duration::from_millis(3);
+    let limiter = move || Exponential::new(base, 1_000 * base);
+    let check = || Check::new(Fleet::default).workers(3).limiter(limiter);
     let (first, second) = (check(), check());
     let histories: Vec<_> = (0..200).map(|seed| first.history(seed)).collect();
     for (seed, history) in histories.iter().enumerate().take(50) {
@@ -175,24 +121,11 @@ fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_ag
     }
     let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
     assert!(different, "seeds differ");
-    let happenings = [
-        "the request was LOST",
-        "the answer was LOST",
-        "done LATE",
-        "run PANICS: simulated",
-        "run is ABORTED",
-        "SHUT DOWN: it drains",
-        "SHUT DOWN: what runs may end",
-        "SHUT DOWN: what runs is aborted",
-        "SHUT DOWN: the process dies",
-        "handed back\n",
-        "too early\n",
-        "refused, the queue is shutting down",
-        "add: dirty",
-        "add: coalesced",
-        "attempt 4",
-    ];
-    for happening in happenings {
+    let happenings = "the request was LOST|the answer was LOST|done LATE|PANICS: simulated|\
+        run is ABORTED|SHUT DOWN: it drains|SHUT DOWN: what runs may end|\
+        SHUT DOWN: what runs is aborted|SHUT DOWN: the process dies|handed back\n|too early\n|\
+        refused, the queue is shutting down|add: dirty|add: coalesced|attempt 4";
+    for happening in happenings.split('|') {
         let seen = histories.iter().any(|history| history.contains(happening));
         assert!(seen, "{happening}");
     }
@@ -200,7 +133,7 @@ fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_ag
 
 #[test]
 fn what_is_left_out_does_not_happen() {
-    let check = Check::new(|| Fleet::new(Records::WhatIsWanted))
+    let check = Check::new(Fleet::with_bug)
         .faults(&[Fault::Abort], 3)
         .without_shutdown();
     let histories: String = (0..100).map(|seed| check.history(seed)).collect();
@@ -212,7 +145,7 @@ fn what_is_left_out_does_not_happen() {
 
 #[test]
 fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() {
-    let check = Check::new(|| Fleet::new(Records::WhatIsWanted));
+    let check = Check::new(Fleet::with_bug);
     if env::var_os("REQUEUE_SIM_SEED").is_some() {
         check.run();
         return;
@@ -229,5 +162,3 @@ fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() 
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains(&failure), "{failure}\n\nand there:\n\n{text}");
 }
-
-const HOUR: Duration = Duration::from_secs(3_600);

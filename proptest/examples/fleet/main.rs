@@ -12,11 +12,11 @@ use std::time::Instant;
 
 use requeue_proptest::simulation::Check;
 
-use crate::world::{Fleet, Records};
+use crate::world::Fleet;
 
 fn main() -> ExitCode {
     println!("With the bug:\n");
-    match Check::new(|| Fleet::new(Records::WhatIsWanted)).find() {
+    match Check::new(Fleet::with_bug).find() {
         Ok(checked) => {
             println!("it was not found: {checked:?}");
             return ExitCode::FAILURE;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     }
     println!("Without it:\n");
     let start = Instant::now();
-    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(20_000);
+    let check = Check::new(Fleet::default).seeds(20_000);
     match check.find() {
         Ok(checked) => {
             let elapsed = start.elapsed();

@@ -1,7 +1,7 @@
 //! Many seeds, and the shortest history of one that fails.
 
 use std::env;
-use std::fmt::{self, Debug};
+use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -61,26 +61,11 @@ use super::timeline::{Breach, Property, excerpt};
 /// ```
 #[must_use = "nothing is checked until it is run"]
 pub struct Check<W: World> {
-    world: Box<dyn Fn() -> W>,
-    parts: Parts<W>,
-    seeds: u64,
-}
-
-/// What the simulations of a check share.
-pub(super) struct Parts<W: World> {
+    pub(super) world: Box<dyn Fn() -> W>,
     pub(super) workers: Rc<Workers<'static, W::Key, W::Error>>,
     pub(super) start: Rc<Start<W>>,
     pub(super) limits: Limits,
-}
-
-impl<W: World> Clone for Parts<W> {
-    fn clone(&self) -> Self {
-        Self {
-            workers: Rc::clone(&self.workers),
-            start: Rc::clone(&self.start),
-            limits: self.limits.clone(),
-        }
-    }
+    seeds: u64,
 }
 
 /// Within which limits histories are drawn and played. [`Check`] says what each means.
@@ -100,7 +85,8 @@ pub(super) struct Limits {
 impl<W: World> Check<W> {
     /// Creates a check of the worlds that `world` makes, a new one for each history.
     pub fn new(world: impl Fn() -> W + 'static) -> Self {
-        let parts = Parts {
+        Self {
+            world: Box::new(world),
             workers: Rc::new(Workers::new(2)),
             // Its hashes are random, and no result depends on them: lists and a heap have an order.
             start: processes(|| Queue::growable(default_controller())),
@@ -115,10 +101,6 @@ impl<W: World> Check<W> {
                 run_max: Duration::from_secs(600),
                 steps_max: 100_000,
             },
-        };
-        Self {
-            world: Box::new(world),
-            parts,
             seeds: 256,
         }
     }
@@ -132,7 +114,7 @@ impl<W: World> Check<W> {
     /// Sets how many workers there are, and what they do with keys that fail: a number, or what
     /// the runtimes' `run` takes.
     pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
-        self.parts.workers = Rc::new(workers.into());
+        self.workers = Rc::new(workers.into());
         self
     }
 
@@ -165,7 +147,7 @@ impl<W: World> Check<W> {
         S: Storage + Suspends<P> + 'static,
         M: Metrics + 'static,
     {
-        self.parts.start = processes(queue);
+        self.start = processes(queue);
         self
     }
 
@@ -179,8 +161,8 @@ impl<W: World> Check<W> {
     /// storm.run();
     /// ```
     pub fn events(mut self, events_max: usize, within: Duration) -> Self {
-        self.parts.limits.events_max = events_max;
-        self.parts.limits.span = within;
+        self.limits.events_max = events_max;
+        self.limits.span = within;
         self
     }
 
@@ -194,39 +176,39 @@ impl<W: World> Check<W> {
     /// check.run();
     /// ```
     pub fn faults(mut self, faults: &[Fault], at_most: u32) -> Self {
-        self.parts.limits.faults = faults.to_vec();
-        self.parts.limits.faults_max = at_most;
+        self.limits.faults = faults.to_vec();
+        self.limits.faults_max = at_most;
         self
     }
 
     /// Sets how long a call usually takes in each direction, in whole milliseconds.
     pub fn latency(mut self, latency: Duration) -> Self {
-        self.parts.limits.latency = latency;
+        self.limits.latency = latency;
         self
     }
 
     /// Lets no history shut its queue down.
     pub fn without_shutdown(mut self) -> Self {
-        self.parts.limits.stops = false;
+        self.limits.stops = false;
         self
     }
 
     /// Sets how long the simulation runs without events before it checks `eventually`, for a
     /// reconciler that always has work. Must be longer than the longest delay of the limiter.
     pub fn settle(mut self, settle: Duration) -> Self {
-        self.parts.limits.settle = settle;
+        self.limits.settle = settle;
         self
     }
 
     /// Sets how long one run may take; ten minutes at first.
     pub fn run_max(mut self, run_max: Duration) -> Self {
-        self.parts.limits.run_max = run_max;
+        self.limits.run_max = run_max;
         self
     }
 
     /// Sets how many steps a history may have; 100,000 at first.
     pub fn steps_max(mut self, steps_max: u64) -> Self {
-        self.parts.limits.steps_max = steps_max;
+        self.limits.steps_max = steps_max;
         self
     }
 
@@ -294,7 +276,7 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
-        let (plan, trees) = drawn(&(self.world)(), seed, &self.parts.limits);
+        let (plan, trees) = drawn(&(self.world)(), seed, &self.limits);
         let first = self.draw(seed, &plan);
         let chosen = std::mem::take(&mut first.history.choices.borrow_mut().chosen);
         let plan = Plan { chosen, ..plan };
@@ -340,19 +322,19 @@ impl<W: World> Check<W> {
     /// assert_eq!(check.history(7), check.history(7));
     /// ```
     pub fn history(&self, seed: u64) -> String {
-        let (plan, _) = drawn(&(self.world)(), seed, &self.parts.limits);
+        let (plan, _) = drawn(&(self.world)(), seed, &self.limits);
         self.draw(seed, &plan).timeline()
     }
 
     /// Creates a simulation with these workers and queues, for a scripted test, in which nothing is
     /// left to chance.
     pub fn by_hand(&self) -> Simulation<W> {
-        self.simulation(Choices::new(Chosen::new(), None))
+        Simulation::new(self, Choices::new(Chosen::new(), None))
     }
 
     /// Plays a plan with choices that are drawn from the seed.
     fn draw(&self, seed: u64, plan: &PlanOf<W>) -> Simulation<W> {
-        let rng = ChoiceRng::new(seed, plan.events(), &self.parts.limits);
+        let rng = ChoiceRng::new(seed, plan.events(), &self.limits);
         self.played(plan, Choices::new(Chosen::new(), Some(rng)))
     }
 
@@ -362,22 +344,9 @@ impl<W: World> Check<W> {
     }
 
     fn played(&self, plan: &PlanOf<W>, choices: Choices<W::Key>) -> Simulation<W> {
-        let mut simulation = self.simulation(choices);
+        let mut simulation = Simulation::new(self, choices);
         simulation.breach = simulation.play(plan).err();
         simulation
-    }
-
-    fn simulation(&self, choices: Choices<W::Key>) -> Simulation<W> {
-        Simulation::new((self.world)(), self.parts.clone(), choices)
-    }
-}
-
-impl<W: World> Debug for Check<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Check")
-            .field("seeds", &self.seeds)
-            .field("limits", &self.parts.limits)
-            .finish_non_exhaustive()
     }
 }
 

@@ -55,11 +55,9 @@ pub(super) enum Point {
     Request,
     /// An answer is on its way.
     Answer,
-    /// A request that nobody waits for any more is on its way.
-    Late,
     /// The run lets others go first.
     Pause,
-    /// A worker could go on, and waits for its turn.
+    /// A worker could go on, and waits for its turn; so does a request that nobody waits for.
     Turn,
 }
 
@@ -184,7 +182,7 @@ impl Fault {
         match self {
             Self::RequestLost | Self::EffectLate => point == Point::Request,
             Self::AnswerLost => point == Point::Answer,
-            Self::Panic | Self::Abort => !matches!(point, Point::Turn | Point::Late),
+            Self::Panic | Self::Abort => point != Point::Turn,
         }
     }
 }

@@ -27,6 +27,7 @@ use super::worker::Run;
 /// The keys of the queue; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///
 /// The example of the [module](super) has one.
+#[derive(Clone)]
 pub struct Keys<K> {
     pub(super) history: Rc<History<K>>,
     /// The worker whose run has this. `None` in the world.
@@ -230,16 +231,6 @@ impl<K: Ord + Clone + Debug + 'static> Clock for Keys<K> {
     }
 }
 
-impl<K: Clone> Clone for Keys<K> {
-    fn clone(&self) -> Self {
-        Self {
-            history: Rc::clone(&self.history),
-            worker: self.worker,
-            key: self.key.clone(),
-        }
-    }
-}
-
 impl<K: Debug> Debug for Keys<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Keys").field(&self.key).finish()
@@ -333,8 +324,9 @@ impl<W: World> Context<W> {
 
     /// Plans the effect of a call that has failed.
     fn land_late<T>(&self, call: Cow<'static, str>, effect: impl FnOnce(&mut W) -> T + 'static) {
-        let choice = self.choose(Point::Late);
-        let (world, mut keys, key) = (Rc::clone(&self.world), self.keys.clone(), self.key());
+        let choice = self.choose(Point::Turn);
+        let (world, key) = (Rc::clone(&self.world), self.run.key.clone());
+        let mut keys = self.keys.clone();
         keys.worker = None;
         let at = self.now() + LATE + choice.delay;
         let clock = self.keys.history.clock.clone();
@@ -399,10 +391,6 @@ impl<W: World> Context<W> {
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
         self.keys.note(note);
-    }
-
-    fn key(&self) -> W::Key {
-        self.run.key.clone()
     }
 
     fn choose(&self, point: Point) -> Choice {

@@ -2,25 +2,24 @@
 //! moves on.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::{self, Debug};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake};
 use std::time::Duration;
 
-use requeue_core::{Instant, Leftover};
+use requeue_core::{Instant, Leftover, Workers};
 
 use super::World;
-use super::check::Parts;
+use super::check::{Check, Limits};
 use super::choices::{Choices, Fault, Point, Site};
 use super::clock::{Slot, VirtualClock};
 use super::context::Keys;
 use super::history::History;
 use super::plan::{PlanOf, Stop, What};
-use super::queue::Process;
+use super::queue::{Process, Start};
 use super::timeline::{Breach, Property, timeline};
-use super::worker::{CurrentRun, Desk, Task};
+use super::worker::{CurrentRun, Desk, Run, Task};
 use crate::caught::guarded;
 
 /// A world, its queue and its workers, on virtual time: for scripted tests. Made by
@@ -87,12 +86,13 @@ use crate::caught::guarded;
 pub struct Simulation<W: World> {
     pub(super) history: Rc<History<W::Key>>,
     world: Rc<RefCell<W>>,
-    parts: Parts<W>,
+    workers: Rc<Workers<'static, W::Key, W::Error>>,
+    start: Rc<Start<W>>,
+    limits: Limits,
     process: Process<W>,
-    workers: Vec<Seat<W>>,
+    seats: Vec<Seat<W>>,
     /// The worker whose turn it is.
     turn: Rc<Cell<Option<usize>>>,
-    is_closing: bool,
     /// The successor begins with what the world lists.
     has_crashed: bool,
     pub(super) steps: u64,
@@ -121,18 +121,29 @@ impl Wake for Bell {
 }
 
 impl<W: World> Simulation<W> {
-    pub(super) fn new(world: W, parts: Parts<W>, choices: Choices<W::Key>) -> Self {
+    pub(super) fn new(check: &Check<W>, choices: Choices<W::Key>) -> Self {
         let clock = VirtualClock::new();
-        let process = (parts.start)(clock.clone());
-        let queue = Rc::clone(&process.queue);
+        let process = (check.start)(clock.clone());
+        let history = History {
+            clock,
+            queue: RefCell::new(Rc::clone(&process.queue)),
+            choices: RefCell::new(choices),
+            log: RefCell::default(),
+            runs: RefCell::default(),
+            refused: RefCell::default(),
+            drain_limit: Cell::new(check.workers.drain_limit()),
+            aborts: Cell::new(false),
+            last_trouble: Cell::new(Instant::EPOCH),
+        };
         Self {
-            history: Rc::new(History::new(clock, queue, choices)),
-            world: Rc::new(RefCell::new(world)),
-            parts,
+            history: Rc::new(history),
+            world: Rc::new(RefCell::new((check.world)())),
+            workers: Rc::clone(&check.workers),
+            start: Rc::clone(&check.start),
+            limits: check.limits.clone(),
             process,
-            workers: Vec::new(),
+            seats: Vec::new(),
             turn: Rc::default(),
-            is_closing: false,
             has_crashed: false,
             steps: 0,
             breach: None,
@@ -266,7 +277,7 @@ impl<W: World> Simulation<W> {
     pub fn run_until_idle(&mut self) -> Result<(), Breach> {
         while !self.process.queue.is_idle() {
             if !self.step()? {
-                return self.no_run_is_older(None);
+                return self.no_run(|_| true);
             }
         }
         Ok(())
@@ -283,7 +294,7 @@ impl<W: World> Simulation<W> {
         self.begin_stop(stop)?;
         while !self.is_over() {
             if !self.step()? {
-                self.no_run_is_older(None)?;
+                self.no_run(|_| true)?;
             }
         }
         Ok(self.leftovers())
@@ -310,10 +321,9 @@ impl<W: World> Simulation<W> {
     pub fn restart(&mut self, leftovers: Vec<Leftover<W::Key>>) {
         let what = "a successor starts with what was handed back";
         self.history.write(None, None, what);
-        self.process = (self.parts.start)(self.history.clock.clone());
+        self.process = (self.start)(self.history.clock.clone());
         self.history.queue.replace(Rc::clone(&self.process.queue));
-        self.history.drain_limit.set(None);
-        self.is_closing = false;
+        self.history.drain_limit.set(self.workers.drain_limit());
         let mut added = self.history.refused.take();
         if std::mem::take(&mut self.has_crashed) {
             added.extend(self.world.borrow().list().unwrap_or_default());
@@ -328,30 +338,9 @@ impl<W: World> Simulation<W> {
         }
     }
 
-    /// Reads the world, or changes it.
+    /// Reads the world, or changes it, or asks whether its [`eventually`](World::eventually) holds.
     pub fn world<T>(&mut self, look: impl FnOnce(&mut W) -> T) -> T {
         look(&mut self.world.borrow_mut())
-    }
-
-    /// Checks that [`World::eventually`] holds now.
-    ///
-    /// # Errors
-    ///
-    /// [`Breach`] if it does not.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// let mut sim = Check::new(Replica::default).by_hand();
-    /// sim.happen(&5)?;
-    /// assert!(sim.check_eventually().is_err(), "not yet");
-    /// sim.run_until_idle()?;
-    /// sim.check_eventually()?;
-    /// # Ok::<(), Breach>(())
-    /// ```
-    pub fn check_eventually(&self) -> Result<(), Breach> {
-        self.holds(Property::Eventually, W::eventually)
     }
 
     /// Returns the history so far: the virtual time, who, the key, and what.
@@ -380,10 +369,10 @@ impl<W: World> Simulation<W> {
                 continue;
             }
             if !self.step()? {
-                self.no_run_is_older(None)?;
+                self.no_run(|_| true)?;
                 break;
             }
-            let (now, settle) = (self.history.now(), self.parts.limits.settle);
+            let (now, settle) = (self.history.now(), self.limits.settle);
             let calm = now.saturating_since(self.history.last_trouble.get());
             // If keys run again for ever there is a moment when none is active; or else it is late.
             let is_quiet = calm >= settle && self.process.queue.is_idle();
@@ -391,7 +380,7 @@ impl<W: World> Simulation<W> {
                 break;
             }
         }
-        self.check_eventually()
+        self.holds(Property::Eventually, W::eventually)
     }
 
     /// Does something that runs the world's code, of which a panic is a breach; nothing more after
@@ -410,8 +399,8 @@ impl<W: World> Simulation<W> {
     }
 
     fn spawn(&mut self, number: usize) {
-        if number == self.workers.len() {
-            self.workers.push(Seat {
+        if number == self.seats.len() {
+            self.seats.push(Seat {
                 task: None,
                 bell: Arc::new(Bell(AtomicBool::new(false))),
                 run: CurrentRun::default(),
@@ -419,11 +408,11 @@ impl<W: World> Simulation<W> {
                 looks: 0,
             });
         }
-        let seat = &mut self.workers[number];
+        let seat = &mut self.seats[number];
         seat.bell.0.store(true, Ordering::Relaxed);
         seat.task = Some((self.process.spawn)(Desk {
             number,
-            workers: Rc::clone(&self.parts.workers),
+            workers: Rc::clone(&self.workers),
             world: Rc::clone(&self.world),
             history: Rc::clone(&self.history),
             run: Rc::clone(&seat.run),
@@ -431,7 +420,7 @@ impl<W: World> Simulation<W> {
     }
 
     fn poll(&mut self, number: usize) {
-        let seat = &mut self.workers[number];
+        let seat = &mut self.seats[number];
         seat.turn = None;
         let Some(task) = &mut seat.task else {
             return;
@@ -452,11 +441,11 @@ impl<W: World> Simulation<W> {
 
     /// The worker's task is dropped, and the guard of its run with it: the key is retried.
     fn abort(&mut self, number: usize) {
-        let seat = &mut self.workers[number];
+        let seat = &mut self.seats[number];
         if let Some(run) = seat.run.take() {
             let what = "run is ABORTED, its future dropped";
             self.history.write(Some(number), Some(&run.key), what);
-            self.parts.workers.aborted(&run.key);
+            self.workers.aborted(&run.key);
         }
         seat.task = None;
     }
@@ -464,14 +453,15 @@ impl<W: World> Simulation<W> {
     /// When there is something to do next, now that all workers are there, and those who were woken
     /// have their turns.
     fn next_time(&mut self) -> Option<Instant> {
-        for number in 0..self.parts.workers.count() {
-            let seat = self.workers.get(number);
-            if !self.is_closing && seat.is_none_or(|seat| seat.task.is_none()) {
+        for number in 0..self.workers.count() {
+            let seat = self.seats.get(number);
+            let is_missing = seat.is_none_or(|seat| seat.task.is_none());
+            if is_missing && !self.process.queue.is_shutting_down() {
                 self.spawn(number);
             }
         }
         let history = &self.history;
-        for (number, seat) in self.workers.iter_mut().enumerate() {
+        for (number, seat) in self.seats.iter_mut().enumerate() {
             let was_woken = seat.bell.0.swap(false, Ordering::Relaxed);
             if !was_woken || seat.turn.is_some() {
                 continue;
@@ -497,26 +487,9 @@ impl<W: World> Simulation<W> {
     /// Lets time pass, now that everything is done that was to be done.
     fn move_to(&self, next: Instant) -> Result<(), Breach> {
         if next > self.history.now() {
-            self.no_run_is_older(Some(next))?;
+            let age = |run: &Run<_>| next.saturating_since(run.began);
+            self.no_run(|run| age(run) > self.limits.run_max)?;
             self.history.clock.set(next);
-        }
-        Ok(())
-    }
-
-    /// Checks that no run takes too long until `next`. If there is nothing left to do, ever, then
-    /// all runs have ended.
-    fn no_run_is_older(&self, next: Option<Instant>) -> Result<(), Breach> {
-        let run_max = self.parts.limits.run_max;
-        for (number, seat) in self.workers.iter().enumerate() {
-            if let Some(run) = &*seat.run.borrow()
-                && next.is_none_or(|next| next.saturating_since(run.began) > run_max)
-            {
-                let reason = format!(
-                    "run {} of {:?} began at {} on worker {number} and waits for what does not come",
-                    run.number, run.key, run.began
-                );
-                return Err(self.breach(Property::RunEnds, &reason));
-            }
         }
         Ok(())
     }
@@ -524,23 +497,30 @@ impl<W: World> Simulation<W> {
     /// What is checked after every step.
     fn look_after(&mut self) -> Result<(), Breach> {
         self.steps += 1;
-        let steps_max = self.parts.limits.steps_max;
+        let steps_max = self.limits.steps_max;
         if self.steps > steps_max {
             let reason = format!("not quiet after {steps_max} steps");
             return Err(self.breach(Property::HistoryEnds, &reason));
         }
-        for (number, seat) in self.workers.iter().enumerate() {
-            if let Some(run) = &*seat.run.borrow()
-                && run.polls.get() >= POLLS_MAX
-            {
+        self.no_run(|run| run.polls.get() >= POLLS_MAX)?;
+        self.holds(Property::Always, W::always)
+    }
+
+    /// Checks that no run is one that does not end.
+    fn no_run(&self, is_endless: impl Fn(&Run<W::Key>) -> bool) -> Result<(), Breach> {
+        for (number, seat) in self.seats.iter().enumerate() {
+            if let Some(run) = seat.run.borrow().as_ref().filter(|run| is_endless(run)) {
                 let reason = format!(
-                    "run {} of {:?} on worker {number} was polled {POLLS_MAX} times, since {}",
-                    run.number, run.key, run.began
+                    "run {} of {:?} began at {} on worker {number} and was polled {} times",
+                    run.number,
+                    run.key,
+                    run.began,
+                    run.polls.get()
                 );
                 return Err(self.breach(Property::RunEnds, &reason));
             }
         }
-        self.holds(Property::Always, W::always)
+        Ok(())
     }
 
     fn holds(&self, property: Property, check: fn(&W) -> Result<(), String>) -> Result<(), Breach> {
@@ -565,25 +545,17 @@ impl<W: World> Simulation<W> {
         };
         let what = format!("the queue is SHUT DOWN: {how}");
         self.history.write(None, None, what);
-        let drain_limit = match stop {
-            Stop::Drain => self.parts.workers.drain_limit(),
-            Stop::Finish | Stop::Abort | Stop::Crash => Some(Duration::ZERO),
-        };
-        self.history.drain_limit.set(drain_limit);
+        if stop != Stop::Drain {
+            self.history.drain_limit.set(Some(Duration::ZERO));
+        }
         self.process.queue.shut_down();
-        self.is_closing = true;
-        self.has_crashed = stop == Stop::Crash;
         self.attempt(|simulation| {
-            match stop {
-                Stop::Drain | Stop::Finish => {}
-                Stop::Abort => (0..simulation.workers.len()).for_each(|it| simulation.abort(it)),
-                // Runs and keys, and those that were added meanwhile, are lost.
-                Stop::Crash => {
-                    for seat in &mut simulation.workers {
-                        (seat.run.take(), seat.task.take());
-                    }
-                    simulation.history.refused.take();
-                }
+            if matches!(stop, Stop::Abort | Stop::Crash) {
+                (0..simulation.seats.len()).for_each(|number| simulation.abort(number));
+            }
+            if stop == Stop::Crash {
+                simulation.has_crashed = true;
+                simulation.history.refused.take();
             }
             Ok(())
         })
@@ -591,7 +563,7 @@ impl<W: World> Simulation<W> {
 
     /// Whether the queue is shut down, and all workers have ended.
     fn is_over(&self) -> bool {
-        self.is_closing && self.workers.iter().all(|seat| seat.task.is_none())
+        self.process.queue.is_shutting_down() && self.seats.iter().all(|seat| seat.task.is_none())
     }
 
     fn leftovers(&mut self) -> Vec<Leftover<W::Key>> {
@@ -607,16 +579,6 @@ impl<W: World> Simulation<W> {
             self.history.write(None, Some(key), what);
         }
         leftovers
-    }
-}
-
-impl<W: World> Debug for Simulation<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Simulation")
-            .field("now", &self.history.now())
-            .field("workers", &self.workers.len())
-            .field("steps", &self.steps)
-            .finish_non_exhaustive()
     }
 }
 

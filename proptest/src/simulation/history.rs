@@ -33,24 +33,6 @@ pub(super) struct History<K> {
 }
 
 impl<K: Ord + Clone + Debug + 'static> History<K> {
-    pub(super) fn new(
-        clock: VirtualClock,
-        queue: Rc<dyn AnyQueue<K>>,
-        choices: Choices<K>,
-    ) -> Self {
-        Self {
-            clock,
-            queue: RefCell::new(queue),
-            choices: RefCell::new(choices),
-            log: RefCell::default(),
-            runs: RefCell::default(),
-            refused: RefCell::default(),
-            drain_limit: Cell::new(None),
-            aborts: Cell::new(false),
-            last_trouble: Cell::new(Instant::EPOCH),
-        }
-    }
-
     pub(super) fn now(&self) -> Instant {
         self.clock.now()
     }

@@ -19,22 +19,9 @@ pub(super) fn shrunk<W: World>(
         tries_left: TRIES_MAX,
         fails,
     };
-    let shorter: [fn(&PlanOf<W>) -> Vec<Change<W>>; 4] = [
-        without_happenings::<W>,
-        without_first_runs::<W>,
-        without_choices::<W>,
-        without_faulty_runs::<W>,
-    ];
     for _ in 0..ROUNDS_MAX {
-        let mut is_better = false;
-        for changes in shorter {
-            is_better |= shrinker.try_all(changes);
-        }
-        is_better |= shrinker.simplify_events(&mut trees);
-        is_better |= shrinker.try_all(simpler_stops::<W>);
-        is_better |= shrinker.try_all(shorter_gaps::<W>);
-        is_better |= shrinker.try_all(simpler_choices::<W>);
-        if !is_better {
+        let was_changed = shrinker.change();
+        if !(shrinker.simplify_events(&mut trees) || was_changed) {
             break;
         }
     }
@@ -67,13 +54,13 @@ impl<W: World, F: FnMut(&PlanOf<W>) -> bool> Shrinker<W, F> {
     }
 
     /// Tries each change of the best plan; after one that helps, those that are left then.
-    fn try_all(&mut self, changes: fn(&PlanOf<W>) -> Vec<Change<W>>) -> bool {
+    fn change(&mut self) -> bool {
         let (mut is_better, mut tried) = (false, 0);
-        let mut left = changes(&self.best);
+        let mut left = changes::<W>(&self.best);
         while let Some(change) = left.get(tried) {
             if self.attempt(change) {
                 is_better = true;
-                left = changes(&self.best);
+                left = changes::<W>(&self.best);
             } else {
                 tried += 1;
             }
@@ -112,106 +99,69 @@ impl<W: World, F: FnMut(&PlanOf<W>) -> bool> Shrinker<W, F> {
     }
 }
 
-fn change<W: World>(change: impl Fn(&mut PlanOf<W>) + 'static) -> Change<W> {
-    Box::new(change)
-}
-
-fn without_happenings<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let parts = parts(plan.happenings.len()).into_iter();
-    let changes =
-        parts.map(|part| change::<W>(move |plan| drop(plan.happenings.drain(part.clone()))));
-    changes.collect()
-}
-
-/// One event less, and a run of some key with it: what is chosen for later runs of the key is for
-/// those before them then.
-fn without_first_runs<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+/// What may be left out of a plan, and then what may be simpler in it.
+fn changes<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
+    let mut changes: Vec<Change<W>> = Vec::new();
+    for part in parts(plan.happenings.len()) {
+        changes.push(Box::new(move |plan| {
+            plan.happenings.drain(part.clone());
+        }));
+    }
+    // One event, and the first run of some key with it.
     let later = plan.chosen.keys().filter(|site| site.run > 1);
     let mut keys: Vec<_> = later.filter_map(|site| site.key.clone()).collect();
     keys.dedup();
-    let places = 0..plan.happenings.len();
-    let pairs = places.flat_map(|place| keys.iter().cloned().map(move |key| (place, key)));
-    let changes = pairs.map(|(place, key)| {
-        change::<W>(move |plan| {
-            plan.happenings.remove(place);
-            plan.leave_out_run(&key, 1);
-        })
-    });
-    changes.collect()
-}
-
-fn without_choices<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let changes = parts(plan.chosen.len()).into_iter().map(|part| {
-        change::<W>(move |plan| {
+    for key in keys {
+        for place in 0..plan.happenings.len() {
+            let key = key.clone();
+            changes.push(Box::new(move |plan| {
+                plan.happenings.remove(place);
+                plan.leave_out_run(&key, 1);
+            }));
+        }
+    }
+    for part in parts(plan.chosen.len()) {
+        changes.push(Box::new(move |plan| {
             let mut places = 0..plan.chosen.len();
             let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
             plan.chosen.retain(|_, _| !is_in());
-        })
-    });
-    changes.collect()
-}
-
-/// Without a run that something goes wrong with, since it leads to another run of the key.
-fn without_faulty_runs<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let faulty = plan
-        .chosen
-        .iter()
-        .filter(|(_, choice)| choice.fault.is_some());
-    let runs = faulty.filter_map(|(site, _)| Some((site.key.clone()?, site.run)));
-    let changes = runs.map(|(key, run)| change::<W>(move |plan| plan.leave_out_run(&key, run)));
-    changes.collect()
-}
-
-fn simpler_stops<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let places = plan.happenings.iter().enumerate();
-    let stops = places.filter_map(|(place, it)| match it.what {
-        What::Stop(stop) => Some((place, stop)),
-        What::Event(..) => None,
-    });
-    let simpler = stops.flat_map(|(place, stop)| {
-        let simpler = Stop::ALL
-            .into_iter()
-            .take_while(move |simpler| *simpler != stop);
-        simpler.map(move |simpler| (place, simpler))
-    });
-    let changes = simpler.map(|(place, stop)| {
-        change::<W>(move |plan| plan.happenings[place].what = What::Stop(stop))
-    });
-    changes.collect()
-}
-
-/// What happens after a gap happens earlier, too.
-fn shorter_gaps<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let mut before = Duration::ZERO;
-    let mut changes = Vec::new();
-    for (place, it) in plan.happenings.iter().enumerate() {
-        let gap = it.at - before;
-        before = it.at;
-        changes.extend(shorter_than(gap).map(|shorter| {
-            change::<W>(move |plan| {
-                for later in &mut plan.happenings[place..] {
-                    later.at -= gap - shorter;
-                }
-            })
         }));
     }
-    changes
-}
-
-fn simpler_choices<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let mut changes = Vec::new();
+    // A run with a fault, since it leads to another run of the key.
+    for (site, choice) in &plan.chosen {
+        if let (Some(key), Some(_)) = (site.key.clone(), choice.fault) {
+            let run = site.run;
+            changes.push(Box::new(move |plan| plan.leave_out_run(&key, run)));
+        }
+    }
+    let mut before = Duration::ZERO;
+    for (place, happening) in plan.happenings.iter().enumerate() {
+        let gap = happening.at - before;
+        before = happening.at;
+        // What happens after a gap happens earlier, too.
+        for shorter in shorter_than(gap) {
+            changes.push(Box::new(move |plan| {
+                let later = plan.happenings[place..].iter_mut();
+                later.for_each(|it| it.at -= gap - shorter);
+            }));
+        }
+        if let What::Stop(stop) = happening.what {
+            let simpler = Stop::ALL.into_iter().take_while(|it| *it != stop);
+            changes.extend(simpler.map(|it| -> Change<W> {
+                Box::new(move |plan| plan.happenings[place].what = What::Stop(it))
+            }));
+        }
+    }
     for (site, &choice) in &plan.chosen {
-        let rank = (choice.rank != RANK).then_some(Choice {
-            rank: RANK,
-            ..choice
-        });
-        let delays = shorter_than(choice.delay).map(|delay| Choice { delay, ..choice });
-        changes.extend(rank.into_iter().chain(delays).map(|simpler| {
+        let in_order = (choice.rank != RANK).then_some(RANK);
+        let in_order = in_order.map(|rank| Choice { rank, ..choice });
+        let shorter = shorter_than(choice.delay).map(|delay| Choice { delay, ..choice });
+        for simpler in in_order.into_iter().chain(shorter) {
             let site = site.clone();
-            change::<W>(move |plan| {
+            changes.push(Box::new(move |plan| {
                 plan.chosen.insert(site.clone(), simpler);
-            })
-        }));
+            }));
+        }
     }
     changes
 }
@@ -239,6 +189,6 @@ fn shorter_than(duration: Duration) -> impl Iterator<Item = Duration> {
 /// How many histories are played to shorten one.
 const TRIES_MAX: u32 = 5_000;
 /// How many times everything is tried.
-const ROUNDS_MAX: u32 = 8;
+const ROUNDS_MAX: u32 = 20;
 /// How many times one event is made simpler in a round.
 const SIMPLIFY_MAX: u32 = 200;

@@ -135,12 +135,6 @@ impl<W: World> Desk<W> {
         match guard.finish(action) {
             Finished::Idle => {}
             Finished::Ready => keys.note("the key is ready again"),
-            Finished::Delayed(delay) => {
-                keys.note(format!("the key is to run again after {delay:?}"))
-            }
-            Finished::Suspended(delay) => {
-                keys.note(format!("the key is suspended for {delay:?} at most"));
-            }
             other => keys.note(format!("the key is {other:?}")),
         }
     }
