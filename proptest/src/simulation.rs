@@ -78,7 +78,7 @@ use std::hash::Hash;
 use proptest::strategy::BoxedStrategy;
 use requeue_core::Action;
 
-pub use check::{Check, Failure, Summary};
+pub use check::{Check, Failure, Settings, Summary};
 pub use choices::Fault;
 pub use context::{CallFailed, Context, Keys};
 pub use driver::Simulation;

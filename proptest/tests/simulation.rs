@@ -39,16 +39,16 @@ fn without_the_bug_thousands_of_seeds_pass() {
 
 fn with(habit: Habit) -> Check<Counting> {
     // A grant that never comes is waited for again and again.
-    Check::new(move || Counting::new(habit)).settle(5 * TIMEOUT)
+    Check::new(move || Counting::new(habit)).settings(|it| it.settle = 5 * TIMEOUT)
 }
 
 #[test]
 fn each_bad_habit_is_found_and_its_history_is_short() {
     let gives_up = with(Habit::None).workers(Workers::new(2).max_retries(1));
-    let never_rests = with(Habit::NeverRests).steps_max(1_000);
+    let never_rests = with(Habit::NeverRests).settings(|it| it.steps_max = 1_000);
     let adds = with(Habit::AddsWhatIsMissing).seeds(1_000);
     let oversleeps = with(Habit::SuspendsAfterItAsked).seeds(1_000);
-    let twice = with(Habit::CountsTwice).faults(&ALL_BUT_LATE, 6);
+    let twice = with(Habit::CountsTwice).settings(|it| it.faults = ALL_BUT_LATE.to_vec());
     // What the history shows, and in how many lines at most. Two kinds cannot be shortened.
     for (check, property, shows, lines_max) in [
         (with(Habit::SwallowsFailures), Eventually, "LOST", 8),
@@ -75,7 +75,7 @@ fn each_bad_habit_is_found_and_its_history_is_short() {
 
 #[test]
 fn habits_that_do_no_harm_pass_and_a_run_that_waits_for_an_event_misses_none() {
-    let adds = with(Habit::AddsWhatIsMissing).faults(&ALL_BUT_LATE, 6);
+    let adds = with(Habit::AddsWhatIsMissing).settings(|it| it.faults = ALL_BUT_LATE.to_vec());
     adds.seeds(1_000).run();
     with(Habit::SuspendsAtItsEnd).seeds(1_000).run();
     with(Habit::SuspendsBeforeItAsks).seeds(1_000).run();
@@ -133,9 +133,10 @@ fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_ag
 
 #[test]
 fn what_is_left_out_does_not_happen() {
-    let check = Check::new(Fleet::with_bug)
-        .faults(&[Fault::Abort], 3)
-        .without_shutdown();
+    let check = Check::new(Fleet::with_bug).settings(|it| {
+        it.faults = vec![Fault::Abort];
+        it.shuts_down = false;
+    });
     let histories: String = (0..100).map(|seed| check.history(seed)).collect();
     assert!(histories.contains("ABORTED"));
     for other in ["LOST", "PANICS", "SHUT DOWN"] {

@@ -64,22 +64,34 @@ pub struct Check<W: World> {
     pub(super) world: Box<dyn Fn() -> W>,
     pub(super) workers: Rc<Workers<'static, W::Key, W::Error>>,
     pub(super) start: Rc<Start<W>>,
-    pub(super) limits: Limits,
+    pub(super) settings: Settings,
     seeds: u64,
 }
 
-/// Within which limits histories are drawn and played. [`Check`] says what each means.
+/// How the histories of a [`Check`] are drawn and played. [`Check::settings`] changes them.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
-    pub(super) events_max: usize,
-    pub(super) span: Duration,
-    pub(super) stops: bool,
-    pub(super) faults: Vec<Fault>,
-    pub(super) faults_max: u32,
-    pub(super) latency: Duration,
-    pub(super) settle: Duration,
-    pub(super) run_max: Duration,
-    pub(super) steps_max: u64,
+#[non_exhaustive]
+pub struct Settings {
+    /// How many events there are at most; 24 by default.
+    pub events_max: usize,
+    /// About how long the events take to come; 10 seconds by default.
+    pub within: Duration,
+    /// Which faults there are; all by default.
+    pub faults: Vec<Fault>,
+    /// How many faults there are at most; 6 by default.
+    pub faults_max: u32,
+    /// How long a call usually takes in each direction, in whole milliseconds; 20 ms by default.
+    pub latency: Duration,
+    /// Whether some histories shut their queue down; true by default.
+    pub shuts_down: bool,
+    /// How long the simulation runs without events before it checks `eventually`, for a reconciler
+    /// that always has work; half an hour by default. Must be longer than the longest delay of the
+    /// limiter.
+    pub settle: Duration,
+    /// How long one run may take; ten minutes by default.
+    pub run_max: Duration,
+    /// How many steps a history may have; 100,000 by default.
+    pub steps_max: u64,
 }
 
 impl<W: World> Check<W> {
@@ -90,13 +102,13 @@ impl<W: World> Check<W> {
             workers: Rc::new(Workers::new(2)),
             // Its hashes are random, and no result depends on them: lists and a heap have an order.
             start: processes(|| Queue::growable(default_controller())),
-            limits: Limits {
+            settings: Settings {
                 events_max: 24,
-                span: Duration::from_secs(10),
-                stops: true,
+                within: Duration::from_secs(10),
                 faults: Fault::ALL.to_vec(),
                 faults_max: 6,
                 latency: Duration::from_millis(20),
+                shuts_down: true,
                 settle: Duration::from_secs(1_800),
                 run_max: Duration::from_secs(600),
                 steps_max: 100_000,
@@ -151,64 +163,22 @@ impl<W: World> Check<W> {
         self
     }
 
-    /// Sets how many events there are at most, and about how long they take to come.
+    /// Changes the [`Settings`].
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// let storm = Check::new(Replica::default).events(500, Duration::from_secs(1)).seeds(10);
+    /// let storm = Check::new(Replica::default).seeds(10).settings(|settings| {
+    ///     settings.events_max = 500;
+    ///     settings.within = Duration::from_secs(1);
+    ///     settings.faults = vec![Fault::AnswerLost];
+    ///     settings.faults_max = 50;
+    /// });
     /// storm.run();
     /// ```
-    pub fn events(mut self, events_max: usize, within: Duration) -> Self {
-        self.limits.events_max = events_max;
-        self.limits.span = within;
-        self
-    }
-
-    /// Sets which faults there are, and how many of them in a history at most.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// let check = Check::new(Replica::default).faults(&[Fault::AnswerLost], 50).seeds(50);
-    /// check.run();
-    /// ```
-    pub fn faults(mut self, faults: &[Fault], at_most: u32) -> Self {
-        self.limits.faults = faults.to_vec();
-        self.limits.faults_max = at_most;
-        self
-    }
-
-    /// Sets how long a call usually takes in each direction, in whole milliseconds.
-    pub fn latency(mut self, latency: Duration) -> Self {
-        self.limits.latency = latency;
-        self
-    }
-
-    /// Lets no history shut its queue down.
-    pub fn without_shutdown(mut self) -> Self {
-        self.limits.stops = false;
-        self
-    }
-
-    /// Sets how long the simulation runs without events before it checks `eventually`, for a
-    /// reconciler that always has work. Must be longer than the longest delay of the limiter.
-    pub fn settle(mut self, settle: Duration) -> Self {
-        self.limits.settle = settle;
-        self
-    }
-
-    /// Sets how long one run may take; ten minutes at first.
-    pub fn run_max(mut self, run_max: Duration) -> Self {
-        self.limits.run_max = run_max;
-        self
-    }
-
-    /// Sets how many steps a history may have; 100,000 at first.
-    pub fn steps_max(mut self, steps_max: u64) -> Self {
-        self.limits.steps_max = steps_max;
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
         self
     }
 
@@ -276,7 +246,7 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
-        let (plan, trees) = drawn(&(self.world)(), seed, &self.limits);
+        let (plan, trees) = drawn(&(self.world)(), seed, &self.settings);
         let first = self.draw(seed, &plan);
         let chosen = std::mem::take(&mut first.history.choices.borrow_mut().chosen);
         let plan = Plan { chosen, ..plan };
@@ -322,7 +292,7 @@ impl<W: World> Check<W> {
     /// assert_eq!(check.history(7), check.history(7));
     /// ```
     pub fn history(&self, seed: u64) -> String {
-        let (plan, _) = drawn(&(self.world)(), seed, &self.limits);
+        let (plan, _) = drawn(&(self.world)(), seed, &self.settings);
         self.draw(seed, &plan).timeline()
     }
 
@@ -334,7 +304,7 @@ impl<W: World> Check<W> {
 
     /// Plays a plan with choices that are drawn from the seed.
     fn draw(&self, seed: u64, plan: &PlanOf<W>) -> Simulation<W> {
-        let rng = ChoiceRng::new(seed, plan.events(), &self.limits);
+        let rng = ChoiceRng::new(seed, plan.events(), &self.settings);
         self.played(plan, Choices::new(Chosen::new(), Some(rng)))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::RngExt;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-use super::check::Limits;
+use super::check::Settings;
 
 /// Something that goes wrong in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,16 +114,16 @@ impl ChoiceRng {
     ///
     /// The first fault comes wherever a history with so many events may have got to: what fails
     /// early is mostly set right by what comes later, and what no call comes back to is late.
-    pub(super) fn new(seed: u64, events: usize, limits: &Limits) -> Self {
+    pub(super) fn new(seed: u64, events: usize, settings: &Settings) -> Self {
         let mut rng = seeded(seed, 2);
         let events = u32::try_from(events).unwrap_or(u32::MAX);
         let is_wild = rng.random_range(0..6) > 0;
-        let latency_ms = u64::try_from(limits.latency.as_millis()).unwrap_or(u64::MAX);
+        let latency_ms = u64::try_from(settings.latency.as_millis()).unwrap_or(u64::MAX);
         let scale = [1, 4, 20][rng.random_range(0..3)];
         Self {
-            faults: some_of(&limits.faults, &mut rng),
-            faults_left: match limits.faults_max {
-                1.. if is_wild => rng.random_range(1..=limits.faults_max),
+            faults: some_of(&settings.faults, &mut rng),
+            faults_left: match settings.faults_max {
+                1.. if is_wild => rng.random_range(1..=settings.faults_max),
                 _ => 0,
             },
             calm_left: rng.random_range(0..=POINTS_PER_EVENT.saturating_mul(events)),

@@ -1,5 +1,6 @@
 //! What a run, and the world, can do.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::error::Error;
@@ -202,7 +203,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
         S: Storage + 'static,
         M: Metrics + 'static,
     {
-        self.history.queue().as_any().downcast().ok()
+        let queue: Rc<dyn Any> = self.history.queue();
+        queue.downcast().ok()
     }
 
     /// Returns whether the queue is shutting down.

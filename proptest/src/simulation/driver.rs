@@ -11,9 +11,9 @@ use std::time::Duration;
 use requeue_core::{Instant, Leftover, Workers};
 
 use super::World;
-use super::check::{Check, Limits};
+use super::check::{Check, Settings};
 use super::choices::{Choices, Fault, Point, Site};
-use super::clock::{Slot, VirtualClock};
+use super::clock::VirtualClock;
 use super::context::Keys;
 use super::history::History;
 use super::plan::{PlanOf, Stop, What};
@@ -88,7 +88,7 @@ pub struct Simulation<W: World> {
     world: Rc<RefCell<W>>,
     workers: Rc<Workers<'static, W::Key, W::Error>>,
     start: Rc<Start<W>>,
-    limits: Limits,
+    settings: Settings,
     process: Process<W>,
     seats: Vec<Seat<W>>,
     /// The worker whose turn it is.
@@ -105,8 +105,8 @@ struct Seat<W: World> {
     task: Option<Task>,
     bell: Arc<Bell>,
     run: CurrentRun<W::Key>,
-    /// When it is polled next.
-    turn: Option<Slot>,
+    /// Whether its next poll is planned.
+    has_turn: bool,
     /// How many times it had a turn without a run.
     looks: u32,
 }
@@ -140,7 +140,7 @@ impl<W: World> Simulation<W> {
             world: Rc::new(RefCell::new((check.world)())),
             workers: Rc::clone(&check.workers),
             start: Rc::clone(&check.start),
-            limits: check.limits.clone(),
+            settings: check.settings.clone(),
             process,
             seats: Vec::new(),
             turn: Rc::default(),
@@ -372,7 +372,7 @@ impl<W: World> Simulation<W> {
                 self.no_run(|_| true)?;
                 break;
             }
-            let (now, settle) = (self.history.now(), self.limits.settle);
+            let (now, settle) = (self.history.now(), self.settings.settle);
             let calm = now.saturating_since(self.history.last_trouble.get());
             // If keys run again for ever there is a moment when none is active; or else it is late.
             let is_quiet = calm >= settle && self.process.queue.is_idle();
@@ -404,7 +404,7 @@ impl<W: World> Simulation<W> {
                 task: None,
                 bell: Arc::new(Bell(AtomicBool::new(false))),
                 run: CurrentRun::default(),
-                turn: None,
+                has_turn: false,
                 looks: 0,
             });
         }
@@ -421,7 +421,7 @@ impl<W: World> Simulation<W> {
 
     fn poll(&mut self, number: usize) {
         let seat = &mut self.seats[number];
-        seat.turn = None;
+        seat.has_turn = false;
         let Some(task) = &mut seat.task else {
             return;
         };
@@ -463,7 +463,7 @@ impl<W: World> Simulation<W> {
         let history = &self.history;
         for (number, seat) in self.seats.iter_mut().enumerate() {
             let was_woken = seat.bell.0.swap(false, Ordering::Relaxed);
-            if !was_woken || seat.turn.is_some() {
+            if !was_woken || seat.has_turn {
                 continue;
             }
             let site = seat.run.borrow().as_ref().map(|run| run.next_site());
@@ -475,11 +475,9 @@ impl<W: World> Simulation<W> {
             });
             let choice = history.choose(site, Point::Turn);
             let (at, turn) = (history.now() + choice.delay, Rc::clone(&self.turn));
-            seat.turn = Some(
-                history
-                    .clock
-                    .plan(at, choice.rank, move || turn.set(Some(number))),
-            );
+            let clock = &history.clock;
+            clock.plan(at, choice.rank, move || turn.set(Some(number)));
+            seat.has_turn = true;
         }
         history.clock.next_time()
     }
@@ -488,7 +486,7 @@ impl<W: World> Simulation<W> {
     fn move_to(&self, next: Instant) -> Result<(), Breach> {
         if next > self.history.now() {
             let age = |run: &Run<_>| next.saturating_since(run.began);
-            self.no_run(|run| age(run) > self.limits.run_max)?;
+            self.no_run(|run| age(run) > self.settings.run_max)?;
             self.history.clock.set(next);
         }
         Ok(())
@@ -497,7 +495,7 @@ impl<W: World> Simulation<W> {
     /// What is checked after every step.
     fn look_after(&mut self) -> Result<(), Breach> {
         self.steps += 1;
-        let steps_max = self.limits.steps_max;
+        let steps_max = self.settings.steps_max;
         if self.steps > steps_max {
             let reason = format!("not quiet after {steps_max} steps");
             return Err(self.breach(Property::HistoryEnds, &reason));

@@ -8,7 +8,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
 
 use super::World;
-use super::check::Limits;
+use super::check::Settings;
 use super::choices::{Chosen, seeded};
 
 /// How a queue is shut down.
@@ -86,13 +86,17 @@ impl<K: Ord, E> Plan<K, E> {
 pub(super) type Tree<W> = Box<dyn ValueTree<Value = <W as World>::Event>>;
 
 /// Draws the happenings of a seed.
-pub(super) fn drawn<W: World>(world: &W, seed: u64, limits: &Limits) -> (PlanOf<W>, Vec<Tree<W>>) {
+pub(super) fn drawn<W: World>(
+    world: &W,
+    seed: u64,
+    settings: &Settings,
+) -> (PlanOf<W>, Vec<Tree<W>>) {
     let mut rng = seeded(seed, 1);
     let mut runner = TestRunner::new_with_rng(Config::default(), seeded(seed, 3));
     let strategy = world.event();
-    let most = [SHORT, 2 * SHORT, limits.events_max][rng.random_range(0..3)];
-    let count = rng.random_range(1..=most.min(limits.events_max).max(1));
-    let span_ms = u64::try_from(limits.span.as_millis()).unwrap_or(u64::MAX);
+    let most = [SHORT, 2 * SHORT, settings.events_max][rng.random_range(0..3)];
+    let count = rng.random_range(1..=most.min(settings.events_max).max(1));
+    let span_ms = u64::try_from(settings.within.as_millis()).unwrap_or(u64::MAX);
     // Some histories are crowded, some are leisurely.
     let span_ms = (span_ms / [1, 10, 100][rng.random_range(0..3)]).max(1);
     let (mut happenings, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
@@ -116,7 +120,7 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, limits: &Limits) -> (PlanOf<
         let what = What::Event(trees[origin].current(), origin);
         happenings.push(Happening { at, what });
     }
-    if limits.stops && rng.random_range(0..4) == 0 {
+    if settings.shuts_down && rng.random_range(0..4) == 0 {
         let within = u64::try_from(at.as_millis()).unwrap_or(u64::MAX) + span_ms / 4;
         let count = if world.list().is_some() { 4 } else { 3 };
         let at = Duration::from_millis(rng.random_range(0..=within));

@@ -55,7 +55,7 @@ impl<T> Lock for Single<T> {
 }
 
 /// What a simulation needs of its queue, whatever its type. The methods are those of [`Shared`].
-pub(super) trait AnyQueue<K> {
+pub(super) trait AnyQueue<K>: Any {
     fn add_with(&self, key: K, options: AddOptions) -> Result<Scheduled, Rejected<K>>;
     fn suspend(&self, key: &K, timeout: Duration) -> bool;
     fn resume(&self, key: &K) -> bool;
@@ -63,7 +63,6 @@ pub(super) trait AnyQueue<K> {
     fn is_shutting_down(&self) -> bool;
     fn shut_down(&self);
     fn leftovers(&self) -> Vec<Leftover<K>>;
-    fn as_any(self: Rc<Self>) -> Rc<dyn Any>;
 }
 
 impl<H> AnyQueue<H::Key> for Shared<H>
@@ -96,10 +95,6 @@ where
 
     fn leftovers(&self) -> Vec<Leftover<H::Key>> {
         self.leftovers().collect()
-    }
-
-    fn as_any(self: Rc<Self>) -> Rc<dyn Any> {
-        self
     }
 }
 

@@ -12,92 +12,62 @@ use super::plan::{PlanOf, Stop, Tree, What};
 pub(super) fn shrunk<W: World>(
     plan: PlanOf<W>,
     mut trees: Vec<Tree<W>>,
-    fails: impl FnMut(&PlanOf<W>) -> bool,
+    mut fails: impl FnMut(&PlanOf<W>) -> bool,
 ) -> PlanOf<W> {
-    let mut shrinker = Shrinker::<W, _> {
-        best: plan,
-        tries_left: TRIES_MAX,
-        fails,
-    };
-    for _ in 0..ROUNDS_MAX {
-        let was_changed = shrinker.change();
-        if !(shrinker.simplify_events(&mut trees) || was_changed) {
-            break;
-        }
-    }
-    shrinker.best
-}
-
-/// Something that may make a plan shorter or simpler.
-type Change<W> = Box<dyn Fn(&mut PlanOf<W>)>;
-
-struct Shrinker<W: World, F> {
-    best: PlanOf<W>,
-    tries_left: u32,
-    fails: F,
-}
-
-impl<W: World, F: FnMut(&PlanOf<W>) -> bool> Shrinker<W, F> {
-    /// Keeps the changed plan if it fails, too.
-    fn attempt(&mut self, change: impl Fn(&mut PlanOf<W>)) -> bool {
-        if self.tries_left == 0 {
+    let (mut best, mut tries_left) = (plan, TRIES_MAX);
+    // Keeps the changed plan if it fails, too.
+    let mut attempt = |best: &mut PlanOf<W>, change: &dyn Fn(&mut PlanOf<W>)| {
+        if tries_left == 0 {
             return false;
         }
-        self.tries_left -= 1;
-        let mut plan = self.best.clone();
+        tries_left -= 1;
+        let mut plan = best.clone();
         change(&mut plan);
-        let fails = (self.fails)(&plan);
-        if fails {
-            self.best = plan;
+        let does_fail = fails(&plan);
+        if does_fail {
+            *best = plan;
         }
-        fails
-    }
-
-    /// Tries each change of the best plan; after one that helps, those that are left then.
-    fn change(&mut self) -> bool {
-        let (mut is_better, mut tried) = (false, 0);
-        let mut left = changes::<W>(&self.best);
+        does_fail
+    };
+    for _ in 0..ROUNDS_MAX {
+        let mut is_better = false;
+        let (mut left, mut tried) = (changes::<W>(&best), 0);
         while let Some(change) = left.get(tried) {
-            if self.attempt(change) {
+            if attempt(&mut best, change) {
                 is_better = true;
-                left = changes::<W>(&self.best);
+                left = changes::<W>(&best);
             } else {
                 tried += 1;
             }
         }
-        is_better
-    }
-
-    /// As the strategy simplifies its values. Events that were drawn as one stay one.
-    fn simplify_events(&mut self, trees: &mut [Tree<W>]) -> bool {
-        let mut is_better = false;
+        // As the strategy simplifies its values. Events that were drawn as one stay one.
         for (number, tree) in trees.iter_mut().enumerate() {
             let is_of = |what: &What<W::Event>| matches!(what, What::Event(_, of) if *of == number);
-            if !self.best.happenings.iter().any(|it| is_of(&it.what)) {
-                continue;
-            }
-            let mut changes = tree.simplify();
-            for _ in 0..SIMPLIFY_MAX {
-                if !changes {
-                    break;
-                }
+            let is_left = best.happenings.iter().any(|it| is_of(&it.what));
+            let mut has_changed = is_left && tree.simplify();
+            while has_changed {
                 let event = tree.current();
-                let simpler = self.attempt(|plan| {
+                let is_simpler = attempt(&mut best, &|plan| {
                     for it in plan.happenings.iter_mut().filter(|it| is_of(&it.what)) {
                         it.what = What::Event(event.clone(), number);
                     }
                 });
-                is_better |= simpler;
-                changes = if simpler {
-                    tree.simplify()
-                } else {
-                    tree.complicate()
+                is_better |= is_simpler;
+                has_changed = match is_simpler {
+                    true => tree.simplify(),
+                    false => tree.complicate(),
                 };
             }
         }
-        is_better
+        if !is_better {
+            break;
+        }
     }
+    best
 }
+
+/// Something that may make a plan shorter or simpler.
+type Change<W> = Box<dyn Fn(&mut PlanOf<W>)>;
 
 /// What may be left out of a plan, and then what may be simpler in it.
 fn changes<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
@@ -190,5 +160,3 @@ fn shorter_than(duration: Duration) -> impl Iterator<Item = Duration> {
 const TRIES_MAX: u32 = 5_000;
 /// How many times everything is tried.
 const ROUNDS_MAX: u32 = 20;
-/// How many times one event is made simpler in a round.
-const SIMPLIFY_MAX: u32 = 200;
