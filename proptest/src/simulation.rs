@@ -60,6 +60,7 @@
 //! assert!(failure.timeline.contains("write: fails, the request was LOST"));
 //! ```
 
+mod breach;
 mod check;
 mod choices;
 mod clock;
@@ -69,7 +70,6 @@ mod history;
 mod plan;
 mod queue;
 mod shrink;
-mod timeline;
 mod worker;
 
 use std::fmt::Debug;
@@ -78,13 +78,13 @@ use std::hash::Hash;
 use proptest::strategy::BoxedStrategy;
 use requeue_core::Action;
 
+pub use breach::{Breach, Property};
 pub use check::{Check, Failure, Settings, Summary};
 pub use choices::Fault;
 pub use context::{CallFailed, Context, Keys};
 pub use driver::Simulation;
 pub use plan::Stop;
 pub use queue::SimQueue;
-pub use timeline::{Breach, Property};
 
 /// What a reconciler works on, and what has to be true of it.
 ///

@@ -13,19 +13,20 @@ use requeue_core::storage::Storage;
 use requeue_core::{Queue, Workers};
 
 use super::World;
+use super::breach::{Breach, Property};
 use super::choices::{ChoiceRng, Choices, Chosen, Fault};
 use super::driver::Simulation;
-use super::plan::{Plan, PlanOf, drawn};
+use super::history::excerpt;
+use super::plan::{PlanOf, drawn};
 use super::queue::{Start, processes};
 use super::shrink::shrunk;
-use super::timeline::{Breach, Property, excerpt};
 
 /// Many histories of one world, each from its seed.
 ///
-/// At first: 256 seeds, two workers, client-go's default limiter, up to 24 events within ten
-/// seconds, calls of up to 20 ms and now and then of up to a second, up to six faults of any kind,
-/// and a shutdown in a quarter of the histories. Then all is left alone until nothing is left to
-/// do, or for half an hour where keys come back for ever.
+/// By default: 256 seeds, two workers, client-go's default limiter, and the defaults of
+/// [`Settings`]. Now and then a call takes up to a second, and a quarter of the histories have a
+/// shutdown. After the last event, a history goes on until nothing is left to do, or for half an
+/// hour if keys run again for ever.
 ///
 /// 256 histories show what goes wrong in one of a hundred. What needs a rare event and a fault in
 /// the run that follows takes thousands: give rare events more weight in [`World::event`], or run
@@ -246,39 +247,45 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
-        let (plan, trees) = drawn(&(self.world)(), seed, &self.settings);
+        let (mut plan, trees) = drawn(&(self.world)(), seed, &self.settings);
         let first = self.draw(seed, &plan);
-        let chosen = std::mem::take(&mut first.history.choices.borrow_mut().chosen);
-        let plan = Plan { chosen, ..plan };
-        // Only a second try shows that something is left to chance. For one seed in so many.
-        if first.breach.is_some() || seed.is_multiple_of(TWICE_EVERY) {
-            let (first, again) = (first.timeline(), self.play(&plan).timeline());
-            if first != again {
-                let reason =
-                    "something in the world is left to chance: it was only played once more";
-                let breach = Breach {
-                    property: Property::SameSeedSameHistory,
-                    reason: String::from(reason),
-                };
-                return Err(Failure::new(seed, breach, &again, &plan, &plan));
-            }
-        }
-        let Some(breach) = first.breach else {
-            let runs = first.history.runs.take().into_values();
-            return Ok(Summary {
-                histories: 1,
-                runs: runs.map(u64::from).sum(),
-                steps: first.steps,
-            });
+        plan.chosen = std::mem::take(&mut first.history.choices.borrow_mut().chosen);
+        let summary = Summary {
+            histories: 1,
+            runs: first.history.runs.take().into_values().sum(),
+            steps: first.steps,
         };
-        let shortest = shrunk::<W>(plan.clone(), trees, |plan| {
-            let other = self.play(plan).breach;
-            other.is_some_and(|other| other.property == breach.property)
-        });
-        let again = self.play(&shortest);
-        let timeline = again.timeline();
-        let breach = again.breach.unwrap_or(breach);
-        Err(Failure::new(seed, breach, &timeline, &shortest, &plan))
+        // Only a second try shows that something is left to chance. For one seed in so many.
+        if first.breach.is_none() && !seed.is_multiple_of(TWICE_EVERY) {
+            return Ok(summary);
+        }
+        let (events_drawn, choices_drawn) = (plan.events(), plan.chosen.len());
+        let mut again = self.play(&plan);
+        if again.timeline() != first.timeline() {
+            let reason = "something in the world is left to chance: it was only played once more";
+            again.breach = Some(Breach {
+                property: Property::SameSeedSameHistory,
+                reason: String::from(reason),
+            });
+        } else if let Some(breach) = first.breach {
+            plan = shrunk::<W>(plan, trees, |plan| {
+                let other = self.play(plan).breach;
+                other.is_some_and(|other| other.property == breach.property)
+            });
+            again = self.play(&plan);
+        }
+        let timeline = excerpt(&again.timeline());
+        again.breach.map_or(Ok(summary), |breach| {
+            Err(Failure {
+                seed,
+                breach,
+                timeline,
+                events: plan.events(),
+                events_drawn,
+                choices: plan.chosen.len(),
+                choices_drawn,
+            })
+        })
     }
 
     /// Returns what happens under a seed, whole: the virtual time, who, the key, and what.
@@ -351,26 +358,6 @@ pub struct Failure {
     pub choices: usize,
     /// How many the seed drew.
     pub choices_drawn: usize,
-}
-
-impl Failure {
-    fn new<K: Ord, E>(
-        seed: u64,
-        breach: Breach,
-        timeline: &str,
-        plan: &Plan<K, E>,
-        drawn: &Plan<K, E>,
-    ) -> Self {
-        Self {
-            seed,
-            breach,
-            timeline: excerpt(timeline),
-            events: plan.events(),
-            events_drawn: drawn.events(),
-            choices: plan.chosen.len(),
-            choices_drawn: drawn.chosen.len(),
-        }
-    }
 }
 
 impl fmt::Display for Failure {

@@ -43,7 +43,7 @@ pub(super) struct Site<K> {
     /// The active key; `None` while a worker looks for one.
     pub(super) key: Option<K>,
     /// The number of its run, or of the worker.
-    pub(super) run: u32,
+    pub(super) run: u64,
     /// Counts the choices within the run.
     pub(super) point: u32,
 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use requeue_core::{Instant, Leftover, Workers};
 
 use super::World;
+use super::breach::{Breach, Property};
 use super::check::{Check, Settings};
 use super::choices::{Choices, Fault, Point, Site};
 use super::clock::VirtualClock;
 use super::context::Keys;
-use super::history::History;
+use super::history::{History, timeline};
 use super::plan::{PlanOf, Stop, What};
 use super::queue::{Process, Start};
-use super::timeline::{Breach, Property, timeline};
 use super::worker::{CurrentRun, Desk, Run, Task};
 use crate::caught::guarded;
 
@@ -275,12 +275,7 @@ impl<W: World> Simulation<W> {
     /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
     /// happens.
     pub fn run_until_idle(&mut self) -> Result<(), Breach> {
-        while !self.process.queue.is_idle() {
-            if !self.step()? {
-                return self.no_run(|_| true);
-            }
-        }
-        Ok(())
+        self.step_until(|simulation| simulation.process.queue.is_idle())
     }
 
     /// Shuts the queue down, takes steps until all workers have ended, and returns the keys that
@@ -292,11 +287,7 @@ impl<W: World> Simulation<W> {
     /// happens.
     pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
         self.begin_stop(stop)?;
-        while !self.is_over() {
-            if !self.step()? {
-                self.no_run(|_| true)?;
-            }
-        }
+        self.step_until(Self::is_over)?;
         Ok(self.leftovers())
     }
 
@@ -381,6 +372,16 @@ impl<W: World> Simulation<W> {
             }
         }
         self.holds(Property::Eventually, W::eventually)
+    }
+
+    /// Takes steps until this is so. If there is nothing left to do, ever, all runs have ended.
+    fn step_until(&mut self, is_done: fn(&Self) -> bool) -> Result<(), Breach> {
+        while !is_done(self) {
+            if !self.step()? {
+                return self.no_run(|_| true);
+            }
+        }
+        Ok(())
     }
 
     /// Does something that runs the world's code, of which a panic is a breach; nothing more after
@@ -469,8 +470,7 @@ impl<W: World> Simulation<W> {
             let site = seat.run.borrow().as_ref().map(|run| run.next_site());
             let site = site.unwrap_or_else(|| {
                 seat.looks += 1;
-                let (run, point) = (u32::try_from(number).unwrap_or(u32::MAX), seat.looks);
-                let key = None;
+                let (key, run, point) = (None, number as u64, seat.looks);
                 Site { key, run, point }
             });
             let choice = history.choose(site, Point::Turn);

@@ -66,7 +66,7 @@ impl<K: Ord, E> Plan<K, E> {
     }
 
     /// Leaves out a run: what is chosen for later runs of the key is for those before them then.
-    pub(super) fn leave_out_run(&mut self, key: &K, run: u32) {
+    pub(super) fn leave_out_run(&mut self, key: &K, run: u64) {
         let chosen = std::mem::take(&mut self.chosen).into_iter();
         let moved = chosen.filter_map(|(mut site, choice)| {
             if site.key.as_ref() == Some(key) {

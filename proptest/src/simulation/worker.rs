@@ -36,7 +36,7 @@ pub(super) type CurrentRun<K> = Rc<RefCell<Option<Rc<Run<K>>>>>;
 pub(super) struct Run<K> {
     pub(super) key: K,
     /// Counts the runs of the key, from one.
-    pub(super) number: u32,
+    pub(super) number: u64,
     pub(super) began: Instant,
     pub(super) polls: Cell<u32>,
     /// Counts what was left to chance in it.
