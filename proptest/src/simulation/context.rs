@@ -80,7 +80,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
             }
             Err(other) => other.to_string(),
         };
-        self.write(&key, format!("{how}: {outcome}"));
+        let what = format!("{how}: {outcome}");
+        self.history.write(self.worker, Some(&key), what);
         scheduled.map(|scheduled| scheduled.added)
     }
 
@@ -148,13 +149,11 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// ```
     pub fn suspend(&self, key: &K, timeout: Duration) -> bool {
         let suspends = self.history.queue().suspend(key, timeout);
-        self.write(
-            key,
-            match suspends {
-                true => format!("suspend: for {timeout:?} at most"),
-                false => String::from("suspend: the queue does not have the key"),
-            },
-        );
+        let what = match suspends {
+            true => format!("suspend: for {timeout:?} at most"),
+            false => String::from("suspend: the queue does not have the key"),
+        };
+        self.history.write(self.worker, Some(key), what);
         suspends
     }
 
@@ -165,7 +164,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     pub fn resume(&self, key: &K) -> bool {
         let was_suspended = self.history.queue().resume(key);
         let was = if was_suspended { "was" } else { "was not" };
-        self.write(key, format!("resume: it {was} suspended"));
+        let what = format!("resume: it {was} suspended");
+        self.history.write(self.worker, Some(key), what);
         was_suspended
     }
 
@@ -220,10 +220,6 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
         self.history.write(self.worker, self.key.as_ref(), note);
-    }
-
-    fn write(&self, key: &K, what: String) {
-        self.history.write(self.worker, Some(key), what);
     }
 }
 
