@@ -6,23 +6,17 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Debug};
 use std::future::pending;
-use std::hash::Hash;
 use std::io;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::Clock;
-use requeue_core::limiter::RateLimiter;
-use requeue_core::metrics::Metrics;
-use requeue_core::priority::Priorities;
-use requeue_core::storage::Storage;
 use requeue_core::{AddOptions, Added, Instant, Rejected, RunContext};
 
 use super::World;
 use super::choices::{Choice, Fault, Point};
 use super::history::History;
-use super::queue::SimQueue;
 use super::worker::Run;
 
 /// The keys of the queue; and a [`Clock`], for code that takes one. Clones are the same queue.
@@ -172,8 +166,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// Returns the queue, with all methods of core's: to set the limits of a group, say. The
     /// history does not show what you do with it.
     ///
-    /// `None` if the queue is of another type. The queue of [`Check::limiter`](super::Check::limiter)
-    /// is a `SimQueue<K, Plain, L>`.
+    /// `Q` is the [`SimQueue`](super::SimQueue) with the types of the queue, which
+    /// [`Check::queue`](super::Check::queue) has made. `None` if it is another.
     ///
     /// # Examples
     ///
@@ -189,20 +183,11 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// // In `World::happen`: a tenant moves to a larger plan.
     /// fn upgrade(tenant: u8, keys: &Keys<(u8, u32)>) {
     ///     let plan = GroupLimits::new().max_active(8);
-    ///     let tenants = keys.queue().map(|tenants: std::rc::Rc<Tenants>| {
-    ///         tenants.limit_group(tenant, Some(plan))
-    ///     });
-    ///     assert_eq!(tenants, Some(Ok(())));
+    ///     let tenants = keys.queue::<Tenants>().unwrap();
+    ///     tenants.limit_group(tenant, Some(plan)).unwrap();
     /// }
     /// ```
-    pub fn queue<P, L, S, M>(&self) -> Option<Rc<SimQueue<K, P, L, S, M>>>
-    where
-        K: Hash,
-        P: Priorities + 'static,
-        L: RateLimiter + 'static,
-        S: Storage + 'static,
-        M: Metrics + 'static,
-    {
+    pub fn queue<Q: 'static>(&self) -> Option<Rc<Q>> {
         let queue: Rc<dyn Any> = self.history.queue();
         queue.downcast().ok()
     }

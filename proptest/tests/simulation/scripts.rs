@@ -1,13 +1,12 @@
 //! A reconciler driven by hand, on virtual time.
 
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use requeue_core::limiter::{Exponential, NoLimit};
-use requeue_core::priority::{Plain, WithSuspension};
+use requeue_core::priority::WithSuspension;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Added, Concurrency, Instant, Queue, Rejected, Workers};
 use requeue_proptest::simulation::{
@@ -229,18 +228,18 @@ fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), B
 
 #[test]
 fn a_queue_with_a_capacity_refuses_keys_and_can_be_reached() {
-    type Small<K> = SimQueue<K, WithSuspension, NoLimit, Fixed<1>>;
+    type Small = SimQueue<&'static str, WithSuspension, NoLimit, Fixed<1>>;
     let small = || Queue::<_, WithSuspension, NoLimit, Fixed<1>>::new(NoLimit);
     let check = Check::new(Scripted::default).queue(small).workers(1);
     let mut sim = check.by_hand();
     assert_eq!(sim.keys().add("a"), Ok(Added::Ready));
     assert_eq!(sim.keys().add("b"), Err(Rejected::Full("b")));
-    let queue: Rc<Small<_>> = sim.keys().queue().unwrap();
+    let queue = sim.keys().queue::<Small>().unwrap();
     queue.pause();
     sim.advance(MS).unwrap();
     queue.unpause();
     sim.run_until_idle().unwrap();
     assert_eq!(runs(&mut sim), "a 1");
-    let other = sim.keys().queue::<Plain, NoLimit, Fixed<1>, ()>();
+    let other = sim.keys().queue::<SimQueue<&'static str>>();
     assert!(other.is_none());
 }
