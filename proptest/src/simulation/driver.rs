@@ -18,7 +18,7 @@ use super::clock::VirtualClock;
 use super::context::Keys;
 use super::history::{History, timeline};
 use super::plan::{PlanOf, Stop, What};
-use super::queue::{Process, Start};
+use super::queue::{Spawn, Start};
 use super::worker::{CurrentRun, Desk, Run, Task};
 use crate::caught::guarded;
 
@@ -89,7 +89,7 @@ pub struct Simulation<W: World> {
     workers: Rc<Workers<'static, W::Key, W::Error>>,
     start: Rc<Start<W>>,
     settings: Settings,
-    process: Process<W>,
+    spawn: Spawn<W>,
     seats: Vec<Seat<W>>,
     /// The worker whose turn it is.
     turn: Rc<Cell<Option<usize>>>,
@@ -123,10 +123,10 @@ impl Wake for Bell {
 impl<W: World> Simulation<W> {
     pub(super) fn new(check: &Check<W>, choices: Choices<W::Key>) -> Self {
         let clock = VirtualClock::new();
-        let process = (check.start)(clock.clone());
+        let (queue, spawn) = (check.start)(clock.clone());
         let history = History {
             clock,
-            queue: RefCell::new(Rc::clone(&process.queue)),
+            queue: RefCell::new(queue),
             choices: RefCell::new(choices),
             log: RefCell::default(),
             runs: RefCell::default(),
@@ -141,7 +141,7 @@ impl<W: World> Simulation<W> {
             workers: Rc::clone(&check.workers),
             start: Rc::clone(&check.start),
             settings: check.settings.clone(),
-            process,
+            spawn,
             seats: Vec::new(),
             turn: Rc::default(),
             has_crashed: false,
@@ -275,7 +275,7 @@ impl<W: World> Simulation<W> {
     /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
     /// happens.
     pub fn run_until_idle(&mut self) -> Result<(), Breach> {
-        self.step_until(|simulation| simulation.process.queue.is_idle())
+        self.step_until(|simulation| simulation.history.queue().is_idle())
     }
 
     /// Shuts the queue down, takes steps until all workers have ended, and returns the keys that
@@ -312,8 +312,9 @@ impl<W: World> Simulation<W> {
     pub fn restart(&mut self, leftovers: Vec<Leftover<W::Key>>) {
         let what = "a successor starts with what was handed back";
         self.history.write(None, None, what);
-        self.process = (self.start)(self.history.clock.clone());
-        self.history.queue.replace(Rc::clone(&self.process.queue));
+        let (queue, spawn) = (self.start)(self.history.clock.clone());
+        self.spawn = spawn;
+        self.history.queue.replace(queue);
         self.history.drain_limit.set(self.workers.drain_limit());
         let mut added = self.history.refused.take();
         if std::mem::take(&mut self.has_crashed) {
@@ -366,7 +367,7 @@ impl<W: World> Simulation<W> {
             let (now, settle) = (self.history.now(), self.settings.settle);
             let calm = now.saturating_since(self.history.last_trouble.get());
             // If keys run again for ever there is a moment when none is active; or else it is late.
-            let is_quiet = calm >= settle && self.process.queue.is_idle();
+            let is_quiet = calm >= settle && self.history.queue().is_idle();
             if coming.peek().is_none() && (is_quiet || calm >= settle.saturating_mul(2)) {
                 break;
             }
@@ -399,7 +400,7 @@ impl<W: World> Simulation<W> {
         done
     }
 
-    fn spawn(&mut self, number: usize) {
+    fn start_worker(&mut self, number: usize) {
         if number == self.seats.len() {
             self.seats.push(Seat {
                 task: None,
@@ -411,7 +412,7 @@ impl<W: World> Simulation<W> {
         }
         let seat = &mut self.seats[number];
         seat.bell.0.store(true, Ordering::Relaxed);
-        seat.task = Some((self.process.spawn)(Desk {
+        seat.task = Some((self.spawn)(Desk {
             number,
             workers: Rc::clone(&self.workers),
             world: Rc::clone(&self.world),
@@ -436,7 +437,7 @@ impl<W: World> Simulation<W> {
         }
         if self.history.aborts.take() {
             self.abort(number);
-            self.spawn(number);
+            self.start_worker(number);
         }
     }
 
@@ -457,8 +458,8 @@ impl<W: World> Simulation<W> {
         for number in 0..self.workers.count() {
             let seat = self.seats.get(number);
             let is_missing = seat.is_none_or(|seat| seat.task.is_none());
-            if is_missing && !self.process.queue.is_shutting_down() {
-                self.spawn(number);
+            if is_missing && !self.history.queue().is_shutting_down() {
+                self.start_worker(number);
             }
         }
         let history = &self.history;
@@ -546,7 +547,7 @@ impl<W: World> Simulation<W> {
         if stop != Stop::Drain {
             self.history.drain_limit.set(Some(Duration::ZERO));
         }
-        self.process.queue.shut_down();
+        self.history.queue().shut_down();
         self.attempt(|simulation| {
             if matches!(stop, Stop::Abort | Stop::Crash) {
                 (0..simulation.seats.len()).for_each(|number| simulation.abort(number));
@@ -561,14 +562,14 @@ impl<W: World> Simulation<W> {
 
     /// Whether the queue is shut down, and all workers have ended.
     fn is_over(&self) -> bool {
-        self.process.queue.is_shutting_down() && self.seats.iter().all(|seat| seat.task.is_none())
+        self.history.queue().is_shutting_down() && self.seats.iter().all(|seat| seat.task.is_none())
     }
 
     fn leftovers(&mut self) -> Vec<Leftover<W::Key>> {
         if self.has_crashed {
             return Vec::new();
         }
-        let leftovers = self.process.queue.leftovers();
+        let leftovers = self.history.queue().leftovers();
         for Leftover { key, left, .. } in &leftovers {
             let what = match *left {
                 Duration::ZERO => String::from("handed back"),

@@ -98,14 +98,11 @@ where
     }
 }
 
-/// A queue, and how a worker of it starts.
-pub(super) struct Process<W: World> {
-    pub(super) queue: Rc<dyn AnyQueue<W::Key>>,
-    pub(super) spawn: Box<dyn Fn(Desk<W>) -> Task>,
-}
+/// Starts a worker of a queue.
+pub(super) type Spawn<W> = Box<dyn Fn(Desk<W>) -> Task>;
 
-/// How each process of a simulation starts.
-pub(super) type Start<W> = dyn Fn(VirtualClock) -> Process<W>;
+/// How each process of a simulation starts: with a queue, and with workers.
+pub(super) type Start<W> = dyn Fn(VirtualClock) -> (Rc<dyn AnyQueue<<W as World>::Key>>, Spawn<W>);
 
 /// Processes with the queues that `make` makes.
 pub(super) fn processes<W: World, P, L, S, M>(
@@ -121,9 +118,8 @@ where
         let state = State::new(make(), GrowableWaitList::new());
         let lock = Single(RefCell::new(state));
         let queue: Rc<SimQueue<W::Key, P, L, S, M>> = Rc::new(Shared::new(lock, clock));
-        Process {
-            queue: Rc::clone(&queue) as Rc<dyn AnyQueue<W::Key>>,
-            spawn: Box::new(move |desk| Box::pin(desk.work(Rc::clone(&queue)))),
-        }
+        let of_workers = Rc::clone(&queue);
+        let spawn = move |desk: Desk<W>| -> Task { Box::pin(desk.work(Rc::clone(&of_workers))) };
+        (queue, Box::new(spawn))
     })
 }

@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use requeue_core::{Action, Instant};
 use requeue_proptest::simulation::{CallFailed, Context, Keys, World};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Habit {
+    #[default]
     None,
     /// Returns success, although a call failed.
     SwallowsFailures,
@@ -47,7 +48,7 @@ impl Habit {
 }
 
 /// Totals that are to be copied.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Counting {
     habit: Habit,
     wanted: BTreeMap<u8, u32>,
@@ -65,12 +66,7 @@ impl Counting {
     pub(crate) fn new(habit: Habit) -> Self {
         Self {
             habit,
-            wanted: BTreeMap::new(),
-            real: BTreeMap::new(),
-            marked: BTreeMap::new(),
-            asked: BTreeSet::new(),
-            granted: BTreeMap::new(),
-            overslept: None,
+            ..Self::default()
         }
     }
 }
