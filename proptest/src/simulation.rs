@@ -60,17 +60,16 @@
 //! assert!(failure.timeline.contains("write: fails, the request was LOST"));
 //! ```
 
+mod breach;
 mod check;
 mod choices;
+mod clock;
 mod context;
-mod driven;
 mod driver;
+mod history;
 mod plan;
-mod play;
-mod settings;
-mod shared;
+mod queue;
 mod shrink;
-mod timeline;
 mod worker;
 
 use std::fmt::Debug;
@@ -79,12 +78,13 @@ use std::hash::Hash;
 use proptest::strategy::BoxedStrategy;
 use requeue_core::Action;
 
-pub use check::{Check, Failure, Summary};
+pub use breach::{Breach, Property};
+pub use check::{Check, Failure, Settings, Summary};
 pub use choices::Fault;
 pub use context::{CallFailed, Context, Keys};
 pub use driver::Simulation;
 pub use plan::Stop;
-pub use timeline::{Breach, Property};
+pub use queue::SimQueue;
 
 /// What a reconciler works on, and what has to be true of it.
 ///

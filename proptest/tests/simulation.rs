@@ -2,12 +2,8 @@
 
 #[path = "../examples/fleet/world.rs"]
 mod fleet;
-#[path = "simulation/late.rs"]
-mod late;
 #[path = "simulation/scripts.rs"]
 mod scripts;
-#[path = "simulation/suspended.rs"]
-mod suspended;
 #[path = "simulation/worlds.rs"]
 mod worlds;
 
@@ -17,88 +13,92 @@ use std::time::Duration;
 
 use requeue_core::Workers;
 use requeue_core::limiter::Exponential;
-use requeue_proptest::simulation::{Check, Failure, Fault, Property, World};
+use requeue_proptest::simulation::Property::{
+    Always, Eventually, HistoryEnds, RunEnds, SameSeedSameHistory, WorldPanics,
+};
+use requeue_proptest::simulation::{Check, Fault};
 
-use crate::fleet::{Fleet, Records};
-use crate::worlds::{Counting, Habit};
+use crate::fleet::Fleet;
+use crate::worlds::{Counting, Habit, TIMEOUT};
 
-#[expect(clippy::panic, reason = "this is how a test fails")]
-fn failure<W: World>(check: &Check<W>) -> Failure {
-    let found = check.find();
-    found
-        .err()
-        .unwrap_or_else(|| panic!("the fault was not found"))
-}
-
+/// The README shows what the example prints.
 #[test]
 fn a_planted_bug_is_reported_in_a_few_lines() {
-    let failure = failure(&Check::new(|| Fleet::new(Records::WhatIsWanted)));
-    // Which node it is depends on how values are drawn.
-    let node = failure.breach.reason.split(' ').next().unwrap();
-    let text = failure.to_string().replace(node, "NODE");
-    let (seed, drawn, turns) = (failure.seed, failure.events_drawn, failure.choices_drawn);
-    let head = format!(
-        "\
-seed {seed}: `eventually` does not hold: NODE has version 1, wanted is 2 (at 1ms)
-to replay it: REQUEUE_SIM_SEED={seed}
-the shortest history found, with 2 of {drawn} events and 1 of {turns} turns of chance:
-"
-    );
-    let expected = head
-        + "  0ns  world             Upgrade(\"NODE\")
-  0ns  world     \"NODE\"  add: ready
-  0ns  worker 0  \"NODE\"  run 1 begins
-  0ns  worker 0  \"NODE\"  read: done
-  0ns  worker 0  \"NODE\"  install 1: done
-  1ms  world             Upgrade(\"NODE\")
-  1ms  world     \"NODE\"  add: dirty
-  1ms  worker 0  \"NODE\"  install 1: answered
-  1ms  worker 0  \"NODE\"  record: done
-  1ms  worker 0  \"NODE\"  run ends: Success
-  1ms  worker 0  \"NODE\"  the key is ready again
-  1ms  worker 0  \"NODE\"  run 2 begins
-  1ms  worker 0  \"NODE\"  read: done
-  1ms  worker 0  \"NODE\"  run ends: Success
-";
-    assert_eq!(text, expected);
+    let failure = Check::new(Fleet::with_bug).find().unwrap_err().to_string();
+    assert!(README.contains(&failure), "{failure}");
 }
+
+const README: &str = include_str!("../README.md");
 
 #[test]
 fn without_the_bug_thousands_of_seeds_pass() {
-    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(3_000);
+    let check = Check::new(Fleet::default).seeds(3_000);
     let checked = check.find().unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(checked.histories, 3_000);
 }
 
+fn with(habit: Habit) -> Check<Counting> {
+    // A grant that never comes is waited for again and again.
+    Check::new(move || Counting::new(habit)).settings(|it| it.settle = 5 * TIMEOUT)
+}
+
 #[test]
 fn each_bad_habit_is_found_and_its_history_is_short() {
-    let habits = [
-        (Habit::SwallowsFailures, Property::Eventually, 8),
-        (Habit::CountsTwice, Property::Always, 12),
-        (Habit::QuitsAtShutdown, Property::Eventually, 14),
-        (Habit::Hangs, Property::RunEnds, 4),
-        (Habit::Spins, Property::RunEnds, 4),
-        (Habit::AssertsInItsWorld, Property::WorldPanics, 4),
-    ];
-    for (habit, rule, lines_max) in habits {
-        let failure = failure(&Check::new(move || Counting::new(habit)));
-        assert_eq!(failure.breach.property, rule, "{habit:?}: {failure}");
+    let gives_up = with(Habit::None).workers(Workers::new(2).max_retries(1));
+    let never_rests = with(Habit::NeverRests).settings(|it| it.steps_max = 1_000);
+    let adds = with(Habit::AddsWhatIsMissing).seeds(1_000);
+    let oversleeps = with(Habit::SuspendsAfterItAsked).seeds(1_000);
+    let twice = with(Habit::CountsTwice).settings(|it| it.faults = ALL_BUT_LATE.to_vec());
+    // What the history shows, and in how many lines at most. Two kinds cannot be shortened.
+    for (check, property, shows, lines_max) in [
+        (with(Habit::SwallowsFailures), Eventually, "LOST", 8),
+        (twice, Always, "run 2 begins, attempt 2", 12),
+        (with(Habit::QuitsAtShutdown), Eventually, "SHUT DOWN", 14),
+        (with(Habit::Hangs), RunEnds, "run 1 begins", 4),
+        (with(Habit::Spins), RunEnds, "run 1 begins", 4),
+        (with(Habit::AssertsInItsWorld), WorldPanics, "Grows", 4),
+        (adds, Always, "write: done LATE", 20),
+        (oversleeps, Always, "suspend: for 60s at most", 20),
+        (gives_up, Eventually, "the key is given up", 14),
+        (never_rests, HistoryEnds, "lines are left out", 121),
+        (with(Habit::LeftToChance), SameSeedSameHistory, "", 121),
+    ] {
+        let failure = check.find().expect_err(shows);
+        assert_eq!(failure.breach.property, property, "{failure}");
+        assert!(failure.timeline.contains(shows), "{shows}: {failure}");
         let lines = failure.timeline.lines().count();
-        assert!(lines <= lines_max, "{habit:?}, {lines} lines: {failure}");
+        assert!(lines <= lines_max, "{lines} lines: {failure}");
+        let is_short = property != HistoryEnds || failure.events == 1;
+        assert!(is_short, "{failure}");
     }
-    Check::new(|| Counting::new(Habit::None)).run();
-    Check::new(|| Counting::new(Habit::Polls)).run();
 }
+
+#[test]
+fn habits_that_do_no_harm_pass_and_a_run_that_waits_for_an_event_misses_none() {
+    let adds = with(Habit::AddsWhatIsMissing).settings(|it| it.faults = ALL_BUT_LATE.to_vec());
+    adds.seeds(1_000).run();
+    with(Habit::SuspendsAtItsEnd).seeds(1_000).run();
+    with(Habit::SuspendsBeforeItAsks).seeds(1_000).run();
+    with(Habit::None).run();
+    with(Habit::Polls).run();
+}
+
+const ALL_BUT_LATE: [Fault; 4] = [
+    Fault::RequestLost,
+    Fault::AnswerLost,
+    Fault::Panic,
+    Fault::Abort,
+];
 
 /// A failure that comes late counts: after an early one the key is mostly added once more.
 #[test]
 fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
-    let check = Check::new(|| Counting::new(Habit::SwallowsFailures));
-    let failures = (0..200).filter_map(|seed| check.replay(seed).err());
+    let check = with(Habit::SwallowsFailures);
+    let failures = (0..1_000).filter_map(|seed| check.replay(seed).err());
     let failures: Vec<_> = failures.collect();
     assert!(
-        failures.len() >= 6,
-        "in {} of 200 histories",
+        failures.len() >= 30,
+        "in {} of 1000 histories",
         failures.len()
     );
     for failure in failures {
@@ -107,60 +107,25 @@ fn a_key_without_a_run_is_found_often_and_reported_as_one_run() {
     }
 }
 
+/// Every fault there is, and every way to shut down, happens in some of the histories. Each is the
+/// same again, and no other's.
 #[test]
-fn workers_that_give_up_too_early_are_found() {
-    let check = Check::new(|| Counting::new(Habit::None)).workers(Workers::new(2).max_retries(1));
-    let failure = failure(&check);
-    assert_eq!(failure.breach.property, Property::Eventually, "{failure}");
-    assert!(
-        failure.timeline.contains("the key is given up"),
-        "{failure}"
-    );
-    assert!(failure.timeline.lines().count() <= 14, "{failure}");
-}
-
-#[test]
-fn a_history_without_end_is_printed_in_part() {
-    let check = Check::new(|| Counting::new(Habit::NeverRests)).steps_max(1_000);
-    let failure = failure(&check);
-    assert_eq!(failure.breach.property, Property::HistoryEnds, "{failure}");
-    assert_eq!(failure.events, 1, "{failure}");
-    assert!(failure.timeline.contains("lines are left out"), "{failure}");
-    assert!(failure.timeline.lines().count() < 200, "{failure}");
-}
-
-#[test]
-fn a_world_that_is_left_to_chance_is_reported() {
-    let failure = failure(&Check::new(|| Counting::new(Habit::LeftToChance)));
-    assert_eq!(
-        failure.breach.property,
-        Property::SameSeedSameHistory,
-        "{failure}"
-    );
-}
-
-/// Every fault there is, and every way to shut down, happens in some of the histories.
-#[test]
-fn nothing_that_production_does_is_left_out() {
-    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered));
-    let histories: Vec<_> = (0..200).map(|seed| check.history(seed)).collect();
-    let happenings = [
-        "the request was LOST",
-        "the answer was LOST",
-        "run PANICS: simulated",
-        "run is ABORTED",
-        "SHUT DOWN: it drains",
-        "SHUT DOWN: what runs may end",
-        "SHUT DOWN: what runs is aborted",
-        "SHUT DOWN: the process dies",
-        "too late to begin",
-        "handed back",
-        "refused, the queue is shutting down",
-        "add: dirty",
-        "add: coalesced",
-        "attempt 4",
-    ];
-    for happening in happenings {
+fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_again() {
+    let base = Duration::from_millis(3);
+    let limiter = move || Exponential::new(base, 1_000 * base);
+    let check = || Check::new(Fleet::default).workers(3).limiter(limiter);
+    let (first, second) = (check(), check());
+    let histories: Vec<_> = (0..200).map(|seed| first.history(seed)).collect();
+    for (seed, history) in histories.iter().enumerate().take(50) {
+        assert_eq!(*history, second.history(seed as u64));
+    }
+    let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
+    assert!(different, "seeds differ");
+    let happenings = "the request was LOST|the answer was LOST|done LATE|PANICS: simulated|\
+        run is ABORTED|SHUT DOWN: it drains|SHUT DOWN: what runs may end|\
+        SHUT DOWN: what runs is aborted|SHUT DOWN: the process dies|handed back\n|too early\n|\
+        refused, the queue is shutting down|add: dirty|add: coalesced|attempt 4";
+    for happening in happenings.split('|') {
         let seen = histories.iter().any(|history| history.contains(happening));
         assert!(seen, "{happening}");
     }
@@ -168,9 +133,10 @@ fn nothing_that_production_does_is_left_out() {
 
 #[test]
 fn what_is_left_out_does_not_happen() {
-    let check = Check::new(|| Fleet::new(Records::WhatIsWanted))
-        .faults(&[Fault::Abort], 3)
-        .without_shutdown();
+    let check = Check::new(Fleet::with_bug).settings(|it| {
+        it.faults = vec![Fault::Abort];
+        it.shuts_down = false;
+    });
     let histories: String = (0..100).map(|seed| check.history(seed)).collect();
     assert!(histories.contains("ABORTED"));
     for other in ["LOST", "PANICS", "SHUT DOWN"] {
@@ -179,24 +145,8 @@ fn what_is_left_out_does_not_happen() {
 }
 
 #[test]
-fn a_seed_gives_the_same_history_again() {
-    let check = || {
-        Check::new(|| Fleet::new(Records::WhatWasDelivered))
-            .workers(3)
-            .limiter(|| Exponential::new(Duration::from_millis(3), HOUR))
-    };
-    let (first, second) = (check(), check());
-    let histories: Vec<_> = (0..50).map(|seed| first.history(seed)).collect();
-    for (seed, history) in histories.iter().enumerate() {
-        assert_eq!(*history, second.history(seed as u64));
-    }
-    let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
-    assert!(different, "seeds differ");
-}
-
-#[test]
 fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() {
-    let check = Check::new(|| Fleet::new(Records::WhatIsWanted));
+    let check = Check::new(Fleet::with_bug);
     if env::var_os("REQUEUE_SIM_SEED").is_some() {
         check.run();
         return;
@@ -213,5 +163,3 @@ fn a_seed_gives_the_same_history_in_another_process_where_a_variable_names_it() 
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains(&failure), "{failure}\n\nand there:\n\n{text}");
 }
-
-const HOUR: Duration = Duration::from_secs(3_600);

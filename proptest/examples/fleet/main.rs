@@ -7,34 +7,21 @@
 
 mod world;
 
-use std::process::ExitCode;
 use std::time::Instant;
 
-use requeue_proptest::simulation::Check;
+use requeue_proptest::simulation::{Check, Failure};
 
-use crate::world::{Fleet, Records};
+use crate::world::Fleet;
 
-fn main() -> ExitCode {
+fn main() -> Result<(), Failure> {
     println!("With the bug:\n");
-    match Check::new(|| Fleet::new(Records::WhatIsWanted)).find() {
-        Ok(checked) => {
-            println!("it was not found: {checked:?}");
-            return ExitCode::FAILURE;
-        }
+    match Check::new(Fleet::with_bug).find() {
+        Ok(checked) => println!("it was not found: {checked:?}"),
         Err(failure) => println!("{failure}"),
     }
     println!("Without it:\n");
     let start = Instant::now();
-    let check = Check::new(|| Fleet::new(Records::WhatWasDelivered)).seeds(20_000);
-    match check.find() {
-        Ok(checked) => {
-            let elapsed = start.elapsed();
-            println!("{checked:?} in {elapsed:.1?}");
-            ExitCode::SUCCESS
-        }
-        Err(failure) => {
-            println!("{failure}");
-            ExitCode::FAILURE
-        }
-    }
+    let checked = Check::new(Fleet::default).seeds(20_000).find()?;
+    println!("{checked:?} in {:.1?}", start.elapsed());
+    Ok(())
 }

@@ -9,32 +9,23 @@ use requeue_proptest::simulation::{CallFailed, Context, Keys, World};
 /// The name of a node.
 pub(crate) type Node = &'static str;
 
-/// What the controller records once a node has its version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Records {
-    /// What is wanted at that time. This is the bug: it may not be what was delivered.
-    WhatIsWanted,
-    /// What it delivered.
-    WhatWasDelivered,
-}
-
 /// A fake API server, and the nodes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Fleet {
     wanted: BTreeMap<Node, u32>,
     recorded: BTreeMap<Node, u32>,
     installed: BTreeMap<Node, u32>,
-    records: Records,
+    reads_twice: bool,
 }
 
 impl Fleet {
-    /// Nodes of which nothing is wanted yet.
-    pub(crate) fn new(records: Records) -> Self {
+    /// The bug: for its record, the controller reads a second time which version is wanted. That
+    /// may not be the version that it has installed.
+    pub(crate) fn with_bug() -> Self {
+        let reads_twice = true;
         Self {
-            wanted: BTreeMap::new(),
-            recorded: BTreeMap::new(),
-            installed: BTreeMap::new(),
-            records,
+            reads_twice,
+            ..Self::default()
         }
     }
 }
@@ -74,10 +65,8 @@ impl World for Fleet {
             })
             .await?;
         let record = move |fleet: &mut Self| {
-            let version = match fleet.records {
-                Records::WhatIsWanted => fleet.wanted[node],
-                Records::WhatWasDelivered => wanted,
-            };
+            let again = fleet.wanted[node];
+            let version = if fleet.reads_twice { again } else { wanted };
             fleet.recorded.insert(node, version);
         };
         context.call("record", record).await?;

@@ -1,27 +1,32 @@
 //! Many seeds, and the shortest history of one that fails.
 
 use std::env;
-use std::fmt::{self, Debug};
+use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 
-use requeue_core::Workers;
-use requeue_core::limiter::RateLimiter;
+use requeue_core::binding::Suspends;
+use requeue_core::limiter::{RateLimiter, default_controller};
+use requeue_core::metrics::Metrics;
+use requeue_core::priority::Priorities;
+use requeue_core::storage::Storage;
+use requeue_core::{Queue, Workers};
 
 use super::World;
-use super::choices::{ChoiceRng, Choices, Fault, Terms};
-use super::driven::Driven;
-use super::plan::{Bounds, Plan, Tree, drawn};
-use super::play::{Played, play};
-use super::settings::{Settings, limited};
+use super::breach::{Breach, Property};
+use super::choices::{ChoiceRng, Choices, Chosen, Fault};
+use super::driver::Simulation;
+use super::history::excerpt;
+use super::plan::{PlanOf, drawn};
+use super::queue::{Start, processes};
 use super::shrink::shrunk;
-use super::timeline::{Breach, Property, excerpt, timeline};
 
 /// Many histories of one world, each from its seed.
 ///
-/// At first: 256 seeds, two workers, client-go's default limiter, up to 24 events within ten
-/// seconds, calls of up to 20 ms and now and then of up to a second, up to six faults of any kind,
-/// and a shutdown in a quarter of the histories. Then all is left alone until nothing is left to
-/// do, or for half an hour where keys come back for ever.
+/// By default: 256 seeds, two workers, client-go's default limiter, and the defaults of
+/// [`Settings`]. Now and then a call takes up to a second, and a quarter of the histories have a
+/// shutdown. After the last event, a history goes on until nothing is left to do, or for half an
+/// hour if keys run again for ever.
 ///
 /// 256 histories show what goes wrong in one of a hundred. What needs a rare event and a fault in
 /// the run that follows takes thousands: give rare events more weight in [`World::event`], or run
@@ -57,31 +62,58 @@ use super::timeline::{Breach, Property, excerpt, timeline};
 /// ```
 #[must_use = "nothing is checked until it is run"]
 pub struct Check<W: World> {
-    world: Box<dyn Fn() -> W>,
-    settings: Settings<W>,
-    bounds: Bounds,
-    terms: Terms,
-    settle: Duration,
+    pub(super) world: Box<dyn Fn() -> W>,
+    pub(super) workers: Rc<Workers<'static, W::Key, W::Error>>,
+    pub(super) start: Rc<Start<W>>,
+    pub(super) settings: Settings,
     seeds: u64,
 }
 
+/// How the histories of a [`Check`] are drawn and played. [`Check::settings`] changes them.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// How many events there are at most; 24 by default.
+    pub events_max: usize,
+    /// About how long the events take to come; 10 seconds by default.
+    pub within: Duration,
+    /// Which faults there are; all by default.
+    pub faults: Vec<Fault>,
+    /// How many faults there are at most; 6 by default.
+    pub faults_max: u32,
+    /// How long a call usually takes in each direction, in whole milliseconds; 20 ms by default.
+    pub latency: Duration,
+    /// Whether some histories shut their queue down; true by default.
+    pub shuts_down: bool,
+    /// How long the simulation runs without events before it checks `eventually`, for a reconciler
+    /// that always has work; half an hour by default. Must be longer than the longest delay of the
+    /// limiter.
+    pub settle: Duration,
+    /// How long one run may take; ten minutes by default.
+    pub run_max: Duration,
+    /// How many steps a history may have; 100,000 by default.
+    pub steps_max: u64,
+}
+
 impl<W: World> Check<W> {
-    /// Histories of the worlds that `world` makes, each a new one.
+    /// Creates a check of the worlds that `world` makes, a new one for each history.
     pub fn new(world: impl Fn() -> W + 'static) -> Self {
         Self {
             world: Box::new(world),
-            settings: Settings::new(),
-            bounds: Bounds {
+            workers: Rc::new(Workers::new(2)),
+            // Its hashes are random, and no result depends on them: lists and a heap have an order.
+            start: processes(|| Queue::growable(default_controller())),
+            settings: Settings {
                 events_max: 24,
-                span: Duration::from_secs(10),
-                stops: true,
-            },
-            terms: Terms {
+                within: Duration::from_secs(10),
                 faults: Fault::ALL.to_vec(),
                 faults_max: 6,
                 latency: Duration::from_millis(20),
+                shuts_down: true,
+                settle: Duration::from_secs(1_800),
+                run_max: Duration::from_secs(600),
+                steps_max: 100_000,
             },
-            settle: Duration::from_secs(1_800),
             seeds: 256,
         }
     }
@@ -95,7 +127,7 @@ impl<W: World> Check<W> {
     /// Sets how many workers there are, and what they do with keys that fail: a number, or what
     /// the runtimes' `run` takes.
     pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
-        self.settings.workers = std::rc::Rc::new(workers.into());
+        self.workers = Rc::new(workers.into());
         self
     }
 
@@ -111,95 +143,59 @@ impl<W: World> Check<W> {
     ///     .seeds(50);
     /// check.run();
     /// ```
-    pub fn limiter<L: RateLimiter + 'static>(mut self, limiter: impl Fn() -> L + 'static) -> Self {
-        self.settings.queue = limited(limiter);
-        self
+    pub fn limiter<L: RateLimiter + 'static>(self, limiter: impl Fn() -> L + 'static) -> Self {
+        self.queue(move || Queue::growable(limiter()))
     }
 
-    /// Sets how queues are made, for example with a capacity: any [`Queue`](requeue_core::Queue) of
-    /// core. A [`Fixed`](requeue_core::storage::Fixed) one needs
+    /// Sets how queues are made, for example with a capacity: any [`Queue`] of core. A
+    /// [`Fixed`](requeue_core::storage::Fixed) one needs
     /// [`WithSuspension`](requeue_core::priority::WithSuspension).
-    pub fn queue<Q: Driven<W::Key> + 'static>(mut self, queue: impl Fn() -> Q + 'static) -> Self {
-        self.settings.queue = std::rc::Rc::new(move || Box::new(queue()));
+    pub fn queue<P, L, S, M>(
+        mut self,
+        queue: impl Fn() -> Queue<W::Key, P, L, S, M> + 'static,
+    ) -> Self
+    where
+        P: Priorities + 'static,
+        L: RateLimiter + 'static,
+        S: Storage + Suspends<P> + 'static,
+        M: Metrics + 'static,
+    {
+        self.start = processes(queue);
         self
     }
 
-    /// Sets how many events there are at most, and about how long they take to come.
+    /// Changes the [`Settings`].
     ///
     /// # Examples
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// let storm = Check::new(Replica::default).events(500, Duration::from_secs(1)).seeds(10);
+    /// let storm = Check::new(Replica::default).seeds(10).settings(|settings| {
+    ///     settings.events_max = 500;
+    ///     settings.within = Duration::from_secs(1);
+    ///     settings.faults = vec![Fault::AnswerLost];
+    ///     settings.faults_max = 50;
+    /// });
     /// storm.run();
     /// ```
-    pub fn events(mut self, events_max: usize, within: Duration) -> Self {
-        self.bounds.events_max = events_max;
-        self.bounds.span = within;
-        self
-    }
-
-    /// Sets which faults there are, and how many of them in a history at most.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    #[doc = include_str!("example.txt")]
-    /// let check = Check::new(Replica::default).faults(&[Fault::AnswerLost], 50).seeds(50);
-    /// check.run();
-    /// ```
-    pub fn faults(mut self, faults: &[Fault], at_most: u32) -> Self {
-        self.terms.faults = faults.to_vec();
-        self.terms.faults_max = at_most;
-        self
-    }
-
-    /// Sets how long a call usually takes in each direction, in whole milliseconds.
-    pub fn latency(mut self, latency: Duration) -> Self {
-        self.terms.latency = latency;
-        self
-    }
-
-    /// Lets no history shut its queue down.
-    pub fn without_shutdown(mut self) -> Self {
-        self.bounds.stops = false;
-        self
-    }
-
-    /// Sets how long the simulation runs without events before it checks `eventually`, for a
-    /// reconciler that always has work. Must be longer than the longest delay of the limiter.
-    pub fn settle(mut self, settle: Duration) -> Self {
-        self.settle = settle;
-        self
-    }
-
-    /// Sets how long one run may take; ten minutes at first.
-    pub fn run_max(mut self, run_max: Duration) -> Self {
-        self.settings.run_max = run_max;
-        self
-    }
-
-    /// Sets how many steps a history may have; 100,000 at first.
-    pub fn steps_max(mut self, steps_max: u64) -> Self {
-        self.settings.steps_max = steps_max;
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
         self
     }
 
     /// Checks every seed, as a test. `REQUEUE_SIM_SEEDS` sets how many there are, for a long run;
-    /// `REQUEUE_SIM_FIRST` says with which they begin, so that the next long run has others;
-    /// `REQUEUE_SIM_SEED` names the only one, to replay it.
+    /// `REQUEUE_SIM_FIRST` sets the first, so that the next long run has others;
+    /// `REQUEUE_SIM_SEED` sets the only one, to replay it.
     ///
     /// # Panics
     ///
     /// If a property is broken, with the [failure](Failure); or if a variable is not a number.
     #[track_caller]
-    pub fn run(mut self) {
-        if let Some(seeds) = number("REQUEUE_SIM_SEEDS") {
-            self.seeds = seeds;
-        }
+    pub fn run(self) {
+        let seeds = number("REQUEUE_SIM_SEEDS").unwrap_or(self.seeds);
         let outcome = match number("REQUEUE_SIM_SEED") {
             Some(seed) => self.replay(seed),
-            None => self.find_from(number("REQUEUE_SIM_FIRST").unwrap_or(0)),
+            None => self.find_from(number("REQUEUE_SIM_FIRST").unwrap_or(0), seeds),
         };
         #[expect(clippy::panic, reason = "this is how a test fails")]
         if let Err(failure) = outcome {
@@ -222,15 +218,18 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn find(&self) -> Result<Summary, Failure> {
-        self.find_from(0)
+        self.find_from(0, self.seeds)
     }
 
-    fn find_from(&self, first: u64) -> Result<Summary, Failure> {
-        let mut summary = Summary::default();
-        for offset in 0..self.seeds {
-            summary += self.replay(first.wrapping_add(offset))?;
+    fn find_from(&self, first: u64, seeds: u64) -> Result<Summary, Failure> {
+        let mut all = Summary::default();
+        for offset in 0..seeds {
+            let one = self.replay(first.wrapping_add(offset))?;
+            all.histories += 1;
+            all.runs += one.runs;
+            all.steps += one.steps;
         }
-        Ok(summary)
+        Ok(all)
     }
 
     /// Checks one seed.
@@ -248,28 +247,45 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
-        let (plan, trees) = drawn(&(self.world)(), seed, self.bounds);
-        let played = self.play(&plan, self.choices(seed, &plan));
-        if let Some(breach) = played.breach {
-            let chosen = played.chosen;
-            return Err(self.shorten(seed, breach, Plan { chosen, ..plan }, trees));
-        }
+        let (mut plan, trees) = drawn(&(self.world)(), seed, &self.settings);
+        let first = self.draw(seed, &plan);
+        plan.chosen = std::mem::take(&mut first.history.choices.borrow_mut().chosen);
         let summary = Summary {
             histories: 1,
-            steps: played.steps,
-            runs: played.runs,
+            runs: first.history.runs.take().into_values().sum(),
+            steps: first.steps,
         };
-        // What one finds out only by trying is tried for one seed in so many.
-        if seed.is_multiple_of(TWICE_EVERY) {
-            let chosen = played.chosen;
-            let plan = Plan { chosen, ..plan };
-            if self.play_again(&plan).log != played.log {
-                let breach = other_history("though it was only played once more");
-                let log = excerpt(&timeline(&played.log));
-                return Err(Failure::new(seed, breach, log, &plan, &plan));
-            }
+        // Only a second try shows that something is left to chance. For one seed in so many.
+        if first.breach.is_none() && !seed.is_multiple_of(TWICE_EVERY) {
+            return Ok(summary);
         }
-        Ok(summary)
+        let (events_drawn, choices_drawn) = (plan.events(), plan.chosen.len());
+        let mut again = self.play(&plan);
+        if again.timeline() != first.timeline() {
+            let reason = "something in the world is left to chance: it was only played once more";
+            again.breach = Some(Breach {
+                property: Property::SameSeedSameHistory,
+                reason: String::from(reason),
+            });
+        } else if let Some(breach) = first.breach {
+            plan = shrunk::<W>(plan, trees, |plan| {
+                let other = self.play(plan).breach;
+                other.is_some_and(|other| other.property == breach.property)
+            });
+            again = self.play(&plan);
+        }
+        let timeline = excerpt(&again.timeline());
+        again.breach.map_or(Ok(summary), |breach| {
+            Err(Failure {
+                seed,
+                breach,
+                timeline,
+                events: plan.events(),
+                events_drawn,
+                choices: plan.chosen.len(),
+                choices_drawn,
+            })
+        })
     }
 
     /// Returns what happens under a seed, whole: the virtual time, who, the key, and what.
@@ -283,50 +299,31 @@ impl<W: World> Check<W> {
     /// assert_eq!(check.history(7), check.history(7));
     /// ```
     pub fn history(&self, seed: u64) -> String {
-        let (plan, _) = drawn(&(self.world)(), seed, self.bounds);
-        timeline(&self.play(&plan, self.choices(seed, &plan)).log)
+        let (plan, _) = drawn(&(self.world)(), seed, &self.settings);
+        self.draw(seed, &plan).timeline()
     }
 
-    /// Shortens what failed, and reports it.
-    fn shorten(&self, seed: u64, breach: Breach, plan: Plan<W>, trees: Vec<Tree<W>>) -> Failure {
-        let first = self.play_again(&plan);
-        if first.breach.as_ref() != Some(&breach) {
-            let log = excerpt(&timeline(&first.log));
-            let reason = format!("first it was: {breach}");
-            return Failure::new(seed, other_history(&reason), log, &plan, &plan);
-        }
-        let property = breach.property;
-        let shortest = shrunk(plan.clone(), trees, |plan| {
-            let breach = self.play_again(plan).breach;
-            breach.is_some_and(|breach| breach.property == property)
-        });
-        let again = self.play_again(&shortest);
-        let log = excerpt(&timeline(&again.log));
-        Failure::new(seed, again.breach.unwrap_or(breach), log, &shortest, &plan)
+    /// Creates a simulation with these workers and queues, for a scripted test, in which nothing is
+    /// left to chance.
+    pub fn by_hand(&self) -> Simulation<W> {
+        Simulation::new(self, Choices::new(Chosen::new(), None))
     }
 
-    fn choices(&self, seed: u64, plan: &Plan<W>) -> Choices<W::Key> {
-        let events = u32::try_from(plan.arrivals.len()).unwrap_or(u32::MAX);
-        let rng = ChoiceRng::new(seed, events, &self.terms);
-        Choices::drawn(rng)
+    /// Plays a plan with choices that are drawn from the seed.
+    fn draw(&self, seed: u64, plan: &PlanOf<W>) -> Simulation<W> {
+        let rng = ChoiceRng::new(seed, plan.events(), &self.settings);
+        self.played(plan, Choices::new(Chosen::new(), Some(rng)))
     }
 
-    fn play_again(&self, plan: &Plan<W>) -> Played<W> {
-        self.play(plan, Choices::replayed(plan.chosen.clone()))
+    /// Plays a plan with its own choices.
+    fn play(&self, plan: &PlanOf<W>) -> Simulation<W> {
+        self.played(plan, Choices::new(plan.chosen.clone(), None))
     }
 
-    fn play(&self, plan: &Plan<W>, choices: Choices<W::Key>) -> Played<W> {
-        play((self.world)(), &self.settings, self.settle, plan, choices)
-    }
-}
-
-impl<W: World> Debug for Check<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Check")
-            .field("seeds", &self.seeds)
-            .field("bounds", &self.bounds)
-            .field("faults", &self.terms.faults)
-            .finish_non_exhaustive()
+    fn played(&self, plan: &PlanOf<W>, choices: Choices<W::Key>) -> Simulation<W> {
+        let mut simulation = Simulation::new(self, choices);
+        simulation.breach = simulation.play(plan).err();
+        simulation
     }
 }
 
@@ -340,14 +337,6 @@ pub struct Summary {
     pub runs: u64,
     /// Steps in them.
     pub steps: u64,
-}
-
-impl std::ops::AddAssign for Summary {
-    fn add_assign(&mut self, other: Self) {
-        self.histories += other.histories;
-        self.runs += other.runs;
-        self.steps += other.steps;
-    }
 }
 
 /// A seed that fails, and the shortest history found that breaks the same property. Its `Display`
@@ -371,26 +360,6 @@ pub struct Failure {
     pub choices_drawn: usize,
 }
 
-impl Failure {
-    fn new<W: World>(
-        seed: u64,
-        breach: Breach,
-        timeline: String,
-        plan: &Plan<W>,
-        drawn: &Plan<W>,
-    ) -> Self {
-        Self {
-            seed,
-            breach,
-            timeline,
-            events: plan.arrivals.len(),
-            events_drawn: drawn.arrivals.len(),
-            choices: plan.chosen.len(),
-            choices_drawn: drawn.chosen.len(),
-        }
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.breach)?;
@@ -405,13 +374,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-fn other_history(reason: &str) -> Breach {
-    Breach {
-        property: Property::SameSeedSameHistory,
-        reason: format!("something in the world is left to chance: {reason}"),
-    }
-}
 
 /// The number in a variable of the environment, if it is set.
 #[expect(

@@ -6,6 +6,8 @@ use std::time::Duration;
 use proptest::prelude::RngExt;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
+use super::check::Settings;
+
 /// Something that goes wrong in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -41,7 +43,7 @@ pub(super) struct Site<K> {
     /// The active key; `None` while a worker looks for one.
     pub(super) key: Option<K>,
     /// The number of its run, or of the worker.
-    pub(super) run: u32,
+    pub(super) run: u64,
     /// Counts the choices within the run.
     pub(super) point: u32,
 }
@@ -53,11 +55,9 @@ pub(super) enum Point {
     Request,
     /// An answer is on its way.
     Answer,
-    /// A request that nobody waits for any more is on its way.
-    Late,
     /// The run lets others go first.
     Pause,
-    /// A worker could go on, and waits for its turn.
+    /// A worker could go on, and waits for its turn; so does a request that nobody waits for.
     Turn,
 }
 
@@ -83,34 +83,19 @@ impl Default for Choice {
     }
 }
 
+/// What is chosen at each site, apart from the defaults.
 pub(super) type Chosen<K> = BTreeMap<Site<K>, Choice>;
 
-/// Chooses, and remembers what differs from the default.
-#[derive(Debug)]
+/// Draws choices from a seed and remembers them, or repeats those that were made.
 pub(super) struct Choices<K> {
-    source: Source<K>,
-    chosen: Chosen<K>,
+    pub(super) chosen: Chosen<K>,
+    /// `None` if only what is chosen already is repeated.
+    rng: Option<ChoiceRng>,
     /// Happens at the next point where it can.
-    injected: Option<Fault>,
-}
-
-#[derive(Debug)]
-enum Source<K> {
-    Replay(Chosen<K>),
-    Draw(Box<ChoiceRng>),
-}
-
-/// Within which bounds a seed chooses.
-#[derive(Clone, Debug)]
-pub(super) struct Terms {
-    pub(super) faults: Vec<Fault>,
-    pub(super) faults_max: u32,
-    /// How long a call takes in each direction.
-    pub(super) latency: Duration,
+    pub(super) injected: Option<Fault>,
 }
 
 /// How a seed chooses.
-#[derive(Debug)]
 pub(super) struct ChoiceRng {
     rng: TestRng,
     faults: Vec<Fault>,
@@ -122,8 +107,6 @@ pub(super) struct ChoiceRng {
     /// The same, once there was one.
     later_odds: u32,
     latency_ms: u64,
-    /// Bounds what is remembered.
-    choices_left: u32,
 }
 
 impl ChoiceRng {
@@ -131,48 +114,36 @@ impl ChoiceRng {
     ///
     /// The first fault comes wherever a history with so many events may have got to: what fails
     /// early is mostly set right by what comes later, and what no call comes back to is late.
-    pub(super) fn new(seed: u64, events: u32, terms: &Terms) -> Self {
+    pub(super) fn new(seed: u64, events: usize, settings: &Settings) -> Self {
         let mut rng = seeded(seed, 2);
+        let events = u32::try_from(events).unwrap_or(u32::MAX);
         let is_wild = rng.random_range(0..6) > 0;
-        let latency_ms = u64::try_from(terms.latency.as_millis()).unwrap_or(u64::MAX);
+        let latency_ms = u64::try_from(settings.latency.as_millis()).unwrap_or(u64::MAX);
         let scale = [1, 4, 20][rng.random_range(0..3)];
         Self {
-            faults: some_of(&terms.faults, &mut rng),
-            faults_left: match terms.faults_max {
-                1.. if is_wild => rng.random_range(1..=terms.faults_max),
+            faults: some_of(&settings.faults, &mut rng),
+            faults_left: match settings.faults_max {
+                1.. if is_wild => rng.random_range(1..=settings.faults_max),
                 _ => 0,
             },
             calm_left: rng.random_range(0..=POINTS_PER_EVENT.saturating_mul(events)),
             odds: 1,
             later_odds: [2, 8, 32][rng.random_range(0..3)],
             latency_ms: (latency_ms / scale).max(1),
-            choices_left: CHOICES_MAX,
             rng,
         }
     }
 
     fn choose(&mut self, point: Point) -> Choice {
-        if self.choices_left == 0 {
+        // A task that is ready to run mostly does.
+        if point == Point::Turn && self.rng.random_range(0..8) > 0 {
             return Choice::default();
         }
-        let choice = match point {
-            // Mostly a task that can go on does.
-            Point::Turn if self.rng.random_range(0..8) > 0 => Choice::default(),
-            Point::Turn => Choice {
-                delay: self.delay(),
-                rank: self.rng.random_range(0..=2 * RANK),
-                fault: None,
-            },
-            Point::Request | Point::Answer | Point::Late | Point::Pause => Choice {
-                delay: self.delay(),
-                rank: self.rng.random_range(0..=2 * RANK),
-                fault: self.fault(point),
-            },
-        };
-        if choice != Choice::default() {
-            self.choices_left -= 1;
+        Choice {
+            delay: self.delay(),
+            rank: self.rng.random_range(0..=2 * RANK),
+            fault: self.fault(point),
         }
-        choice
     }
 
     /// Whole milliseconds, so that times tie. Now and then something takes far too long.
@@ -186,6 +157,9 @@ impl ChoiceRng {
     }
 
     fn fault(&mut self, point: Point) -> Option<Fault> {
+        if point == Point::Turn {
+            return None;
+        }
         if self.calm_left > 0 {
             self.calm_left -= 1;
             return None;
@@ -208,53 +182,33 @@ impl Fault {
         match self {
             Self::RequestLost | Self::EffectLate => point == Point::Request,
             Self::AnswerLost => point == Point::Answer,
-            Self::Panic | Self::Abort => !matches!(point, Point::Turn | Point::Late),
+            Self::Panic | Self::Abort => point != Point::Turn,
         }
     }
 }
 
 impl<K: Ord> Choices<K> {
-    pub(super) fn drawn(rng: ChoiceRng) -> Self {
-        Self::from(Source::Draw(Box::new(rng)))
-    }
-
-    pub(super) fn replayed(chosen: Chosen<K>) -> Self {
-        Self::from(Source::Replay(chosen))
-    }
-
-    fn from(source: Source<K>) -> Self {
+    pub(super) fn new(chosen: Chosen<K>, rng: Option<ChoiceRng>) -> Self {
         Self {
-            source,
-            chosen: Chosen::new(),
+            chosen,
+            rng,
             injected: None,
         }
     }
 
     pub(super) fn choose(&mut self, site: Site<K>, point: Point) -> Choice {
-        let mut choice = match &mut self.source {
-            Source::Replay(chosen) => chosen.get(&site).copied().unwrap_or_default(),
-            Source::Draw(rng) => rng.choose(point),
+        let mut choice = match &mut self.rng {
+            Some(rng) if self.chosen.len() < CHOICES_MAX => rng.choose(point),
+            _ => self.chosen.get(&site).copied().unwrap_or_default(),
         };
-        let mut injected = self.injected;
-        if let Some(fault) = injected.take_if(|fault| fault.is_possible_at(point)) {
-            choice.fault = Some(fault);
-            self.injected = None;
-        }
-        // A site may stand for another kind of point once a history is shortened.
-        choice.fault = choice.fault.filter(|fault| fault.is_possible_at(point));
-        if choice != Choice::default() {
+        let injected = self.injected.take_if(|fault| fault.is_possible_at(point));
+        // In a history that was shortened, another kind of point may have the site.
+        let fault = injected.or(choice.fault);
+        choice.fault = fault.filter(|fault| fault.is_possible_at(point));
+        if self.rng.is_some() && choice != Choice::default() {
             self.chosen.insert(site, choice);
         }
         choice
-    }
-
-    pub(super) fn inject(&mut self, fault: Fault) {
-        self.injected = Some(fault);
-    }
-
-    /// What was chosen, apart from the defaults.
-    pub(super) fn into_chosen(self) -> Chosen<K> {
-        self.chosen
     }
 }
 
@@ -275,7 +229,7 @@ pub(super) fn seeded(seed: u64, purpose: u8) -> TestRng {
 }
 
 /// After so many choices a history goes on without chance.
-const CHOICES_MAX: u32 = 1_000;
+const CHOICES_MAX: usize = 1_000;
 
 /// About so many points there are in the run that an event leads to.
 const POINTS_PER_EVENT: u32 = 4;

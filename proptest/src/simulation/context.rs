@@ -1,30 +1,34 @@
 //! What a run, and the world, can do.
 
+use std::any::Any;
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Debug};
-use std::future::{pending, poll_fn};
+use std::future::pending;
 use std::io;
 use std::panic::resume_unwind;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use requeue_core::binding::Clock;
-use requeue_core::{AddOptions, Added, Instant, Rejected};
+use requeue_core::{AddOptions, Added, Instant, Rejected, RunContext};
 
 use super::World;
-use super::choices::{Choice, Fault, Point, RANK};
-use super::shared::{Effect, Shared, Slot, Task};
-use super::timeline::Who;
+use super::choices::{Choice, Fault, Point};
+use super::history::History;
+use super::worker::Run;
 
-/// Where keys are added; and a [`Clock`], for code that takes one. Clones are the same queue.
+/// The keys of the queue; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///
 /// The example of the [module](super) has one.
+#[derive(Clone)]
 pub struct Keys<K> {
-    pub(super) shared: Rc<Shared<K>>,
-    pub(super) who: Who,
+    pub(super) history: Rc<History<K>>,
+    /// The worker whose run has this. `None` in the world.
+    pub(super) worker: Option<usize>,
+    /// The key of that run.
+    pub(super) key: Option<K>,
 }
 
 impl<K: Ord + Clone + Debug + 'static> Keys<K> {
@@ -32,8 +36,9 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     ///
     /// # Errors
     ///
-    /// As the queue's `add`. What is refused because the queue is shutting down is given to its
-    /// successor, as a caller that got it back would do, so that the error may be ignored then.
+    /// As the queue's `add`. A key that is refused because the queue is shutting down is added to
+    /// the queue of the next process, as a caller that got it back would do, so you may ignore that
+    /// error.
     pub fn add(&self, key: K) -> Result<Added, Rejected<K>> {
         self.add_with(key, AddOptions::new())
     }
@@ -44,7 +49,9 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     ///
     /// As [`add`](Self::add).
     pub fn add_after(&self, key: K, delay: Duration) -> Result<Added, Rejected<K>> {
-        self.add_with(key, after(delay))
+        let mut options = AddOptions::new();
+        options.after = Some(delay);
+        self.add_with(key, options)
     }
 
     /// Adds a key in any of the ways there are: after a failure, say, or with a priority.
@@ -53,7 +60,23 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     ///
     /// As [`add`](Self::add).
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Added, Rejected<K>> {
-        self.shared.add(self.who, key, options)
+        let scheduled = self.history.queue().add_with(key.clone(), options);
+        let how = match options {
+            options if options.rate_limited => "add_rate_limited",
+            options if options.after.is_some() => "add_after",
+            _ => "add",
+        };
+        let outcome = match &scheduled {
+            Ok(scheduled) => format!("{:?}", scheduled.added).to_lowercase(),
+            Err(Rejected::Closed(_)) => {
+                self.history.refused.borrow_mut().push(key.clone());
+                String::from("refused, the queue is shutting down")
+            }
+            Err(other) => other.to_string(),
+        };
+        let what = format!("{how}: {outcome}");
+        self.history.write(self.worker, Some(&key), what);
+        scheduled.map(|scheduled| scheduled.added)
     }
 
     /// Suspends a key until [`resume`](Self::resume), and for `timeout` at most: now, or when its run
@@ -119,77 +142,81 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// Check::new(Volume::default).seeds(50).run();
     /// ```
     pub fn suspend(&self, key: &K, timeout: Duration) -> bool {
-        self.shared.suspend(self.who, key, timeout)
+        let suspends = self.history.queue().suspend(key, timeout);
+        let what = match suspends {
+            true => format!("suspend: for {timeout:?} at most"),
+            false => String::from("suspend: the queue does not have the key"),
+        };
+        self.history.write(self.worker, Some(key), what);
+        suspends
     }
 
-    /// Ends the suspension of a key: the event has come that it waits for. Returns whether it was
-    /// suspended. A run of the key that ends later and asks to be suspended heeds it.
+    /// Ends the suspension of a key, because the event that it waits for has happened. Returns
+    /// whether it was suspended. A run of the key that ends later and asks to be suspended heeds it.
     ///
     /// The example of [`suspend`](Self::suspend) has one.
     pub fn resume(&self, key: &K) -> bool {
-        self.shared.resume(self.who, key)
+        let was_suspended = self.history.queue().resume(key);
+        let was = if was_suspended { "was" } else { "was not" };
+        let what = format!("resume: it {was} suspended");
+        self.history.write(self.worker, Some(key), what);
+        was_suspended
     }
 
-    /// Does something else with the queue, if it is a `Q`: sets the limits of a group, say.
+    /// Returns the queue, with all methods of core's: to set the limits of a group, say. The
+    /// history does not show what you do with it.
+    ///
+    /// `Q` is the [`SimQueue`](super::SimQueue) with the types of the queue, which
+    /// [`Check::queue`](super::Check::queue) has made. `None` if it is another.
     ///
     /// # Examples
     ///
     /// ```
+    /// use requeue_core::GroupLimits;
     /// use requeue_core::limiter::NoLimit;
     /// use requeue_core::priority::Groups;
-    /// use requeue_core::storage::Growable;
-    /// use requeue_core::{GroupLimits, Queue};
-    /// use requeue_proptest::simulation::Keys;
+    /// use requeue_proptest::simulation::{Keys, SimQueue};
     ///
-    /// type Tenants = Queue<(u8, u32), Groups<u8>, NoLimit, Growable>;
+    /// // The queue of `Check::queue`, if that makes a `Queue<(u8, u32), Groups<u8>, NoLimit, Growable>`.
+    /// type Tenants = SimQueue<(u8, u32), Groups<u8>, NoLimit>;
     ///
     /// // In `World::happen`: a tenant moves to a larger plan.
     /// fn upgrade(tenant: u8, keys: &Keys<(u8, u32)>) {
     ///     let plan = GroupLimits::new().max_active(8);
-    ///     let limited = keys.with_queue(|queue: &mut Tenants, now| {
-    ///         queue.at(now).limit_group(tenant, Some(plan))
-    ///     });
-    ///     assert_eq!(limited, Some(Ok(())));
+    ///     let tenants = keys.queue::<Tenants>().unwrap();
+    ///     tenants.limit_group(tenant, Some(plan)).unwrap();
     /// }
     /// ```
-    pub fn with_queue<Q: 'static, T>(&self, work: impl FnOnce(&mut Q, Instant) -> T) -> Option<T> {
-        self.shared.with_queue(work)
+    pub fn queue<Q: 'static>(&self) -> Option<Rc<Q>> {
+        let queue: Rc<dyn Any> = self.history.queue();
+        queue.downcast().ok()
     }
 
     /// Returns whether the queue is shutting down.
     pub fn is_shutting_down(&self) -> bool {
-        self.shared.is_shutting_down()
+        self.history.queue().is_shutting_down()
     }
 
     /// Returns the virtual time.
     pub fn now(&self) -> Instant {
-        self.shared.now()
+        self.history.now()
     }
 
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
-        self.shared.write(self.who, None, note);
+        self.history.write(self.worker, self.key.as_ref(), note);
     }
 }
 
 impl<K: Ord + Clone + Debug + 'static> Clock for Keys<K> {
     fn now(&self) -> Instant {
-        self.shared.now()
+        self.history.now()
     }
 }
 
-impl<K> Clone for Keys<K> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Rc::clone(&self.shared),
-            who: self.who,
-        }
-    }
-}
-
-impl<K> Debug for Keys<K> {
+impl<K: Debug> Debug for Keys<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
+        f.debug_tuple("Keys").field(&self.key).finish()
     }
 }
 
@@ -219,11 +246,8 @@ impl<K> Debug for Keys<K> {
 pub struct Context<W: World> {
     pub(super) world: Rc<RefCell<W>>,
     pub(super) keys: Keys<W::Key>,
-    pub(super) key: W::Key,
-    pub(super) run: u32,
-    pub(super) timed_out: bool,
-    /// Counts the run's choices.
-    pub(super) points: Rc<Cell<u32>>,
+    pub(super) run: Rc<Run<W::Key>>,
+    pub(super) context: RunContext,
 }
 
 impl<W: World> Context<W> {
@@ -250,16 +274,16 @@ impl<W: World> Context<W> {
         let call = name.into();
         let request = self.choose(Point::Request);
         if !request.delay.is_zero() {
-            self.write(format!("{call}: sent, {:?} on its way", request.delay));
+            self.note(format!("{call}: sent, {:?} on its way", request.delay));
         }
         self.meet(request).await;
-        if request.fault == Some(Fault::EffectLate) {
-            self.write(format!("{call}: fails, and may come LATE"));
-            self.land_late(call.clone(), effect);
-            return Err(CallFailed { call });
-        }
-        if request.fault.is_some() {
-            self.write(format!("{call}: fails, the request was LOST"));
+        if let Some(fault) = request.fault {
+            if fault == Fault::EffectLate {
+                self.note(format!("{call}: fails, and may come LATE"));
+                self.land_late(call.clone(), effect);
+            } else {
+                self.note(format!("{call}: fails, the request was LOST"));
+            }
             return Err(CallFailed { call });
         }
         let result = self.world(effect);
@@ -267,39 +291,35 @@ impl<W: World> Context<W> {
         let is_lost = answer.fault == Some(Fault::AnswerLost);
         match answer.delay {
             Duration::ZERO if is_lost => {}
-            Duration::ZERO => self.write(format!("{call}: done")),
-            delay => self.write(format!("{call}: done, the answer takes {delay:?}")),
+            Duration::ZERO => self.note(format!("{call}: done")),
+            delay => self.note(format!("{call}: done, the answer takes {delay:?}")),
         }
         self.meet(answer).await;
         if is_lost {
-            self.write(format!("{call}: fails, done but the answer was LOST"));
+            self.note(format!("{call}: fails, done but the answer was LOST"));
             return Err(CallFailed { call });
         }
         if self.now() > done {
-            self.write(format!("{call}: answered"));
+            self.note(format!("{call}: answered"));
         }
         Ok(result)
     }
 
     /// Plans the effect of a call that has failed.
     fn land_late<T>(&self, call: Cow<'static, str>, effect: impl FnOnce(&mut W) -> T + 'static) {
-        let choice = self.choose(Point::Late);
-        let (world, key) = (Rc::clone(&self.world), self.key.clone());
-        let keys = Keys {
-            shared: Rc::clone(&self.keys.shared),
-            who: Who::World,
-        };
-        let effect = Box::new(move || {
+        let choice = self.choose(Point::Turn);
+        let (world, key) = (Rc::clone(&self.world), self.run.key.clone());
+        let mut keys = self.keys.clone();
+        keys.worker = None;
+        let at = self.now() + LATE + choice.delay;
+        let clock = self.keys.history.clock.clone();
+        clock.plan(at, choice.rank, move || {
             effect(&mut world.borrow_mut());
-            let shared = &keys.shared;
-            shared.last_fault.set(shared.now());
-            shared.write(keys.who, Some(&key), format!("{call}: done LATE"));
-            // What is refused at a shutdown goes to the successor.
+            keys.history.last_trouble.set(keys.now());
+            keys.note(format!("{call}: done LATE"));
+            // A key that is refused at a shutdown is added to the next process.
             let _ = keys.add(key);
         });
-        let at = self.now() + LATE + choice.delay;
-        let task = Task::Effect(Effect(effect));
-        self.keys.shared.plan(at, choice.rank, task);
     }
 
     /// Reads or changes the world. No time passes.
@@ -317,8 +337,12 @@ impl<W: World> Context<W> {
     ///
     /// The future may be dropped at any time.
     pub async fn sleep(&self, delay: Duration) {
-        self.write(format!("sleeps {delay:?}"));
-        sleep_until(&self.keys.shared, self.now() + delay, RANK).await;
+        self.note(format!("sleeps {delay:?}"));
+        self.meet(Choice {
+            delay,
+            ..Choice::default()
+        })
+        .await;
     }
 
     /// Lets other tasks run, for as long as the seed decides. A fault may end the run here.
@@ -336,10 +360,10 @@ impl<W: World> Context<W> {
         self.keys.now()
     }
 
-    /// Returns whether the key was suspended, and its timeout has ended before an event has resumed
-    /// it.
-    pub fn timed_out(&self) -> bool {
-        self.timed_out
+    /// Returns what the runtimes' `run_with` tells a run: which attempt it is, its deadline, and
+    /// whether the key was suspended and not resumed in time.
+    pub fn run(&self) -> RunContext {
+        self.context
     }
 
     /// Returns where more keys are added.
@@ -349,33 +373,27 @@ impl<W: World> Context<W> {
 
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
-        self.write(note);
+        self.keys.note(note);
     }
 
     fn choose(&self, point: Point) -> Choice {
-        let number = self.points.get();
-        self.points.set(number + 1);
-        let key = Some(&self.key);
-        self.keys.shared.choose(key, self.run, number, point)
+        self.keys.history.choose(self.run.next_site(), point)
     }
 
     /// Waits for the delay of a choice, and then applies its fault if that ends the run.
     async fn meet(&self, choice: Choice) {
-        let shared = &self.keys.shared;
-        sleep_until(shared, self.now() + choice.delay, choice.rank).await;
+        let history = &self.keys.history;
+        let until = self.now() + choice.delay;
+        history.clock.alarm(until, choice.rank).await;
         match choice.fault {
             // Not `panic!`, which would be reported by the hook for panics.
             Some(Fault::Panic) => resume_unwind(Box::new("simulated")),
             Some(Fault::Abort) => {
-                shared.aborts.set(true);
+                history.aborts.set(true);
                 pending().await
             }
             Some(Fault::RequestLost | Fault::AnswerLost | Fault::EffectLate) | None => {}
         }
-    }
-
-    fn write(&self, what: impl Into<String>) {
-        self.keys.shared.write(self.keys.who, Some(&self.key), what);
     }
 }
 
@@ -384,20 +402,15 @@ impl<W: World> Clone for Context<W> {
         Self {
             world: Rc::clone(&self.world),
             keys: self.keys.clone(),
-            key: self.key.clone(),
-            run: self.run,
-            timed_out: self.timed_out,
-            points: Rc::clone(&self.points),
+            run: Rc::clone(&self.run),
+            context: self.context,
         }
     }
 }
 
 impl<W: World> Debug for Context<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("key", &self.key)
-            .field("run", &self.run)
-            .finish_non_exhaustive()
+        f.debug_tuple("Context").field(&self.keys).finish()
     }
 }
 
@@ -442,44 +455,3 @@ impl From<CallFailed> for io::Error {
 
 /// The least time after a failed call at which its effect comes: a retry may precede it.
 const LATE: Duration = Duration::from_millis(100);
-
-/// Options of an add after a delay.
-pub(super) fn after(delay: Duration) -> AddOptions {
-    AddOptions {
-        after: Some(delay),
-        ..AddOptions::new()
-    }
-}
-
-/// Waits until `until`, and lets others go first in any case.
-async fn sleep_until<K: Ord + Clone + Debug + 'static>(
-    shared: &Rc<Shared<K>>,
-    until: Instant,
-    rank: u8,
-) {
-    let mut timer = Timer { shared, slot: None };
-    poll_fn(|context| match timer.slot {
-        None => {
-            let task = Task::Wake(context.waker().clone());
-            timer.slot = Some(shared.plan(until, rank, task));
-            Poll::Pending
-        }
-        Some(slot) if shared.renew(slot, context.waker()) => Poll::Pending,
-        Some(_) => Poll::Ready(()),
-    })
-    .await;
-}
-
-/// No getter is woken for a wait that was dropped.
-struct Timer<'h, K: Ord + Clone + Debug + 'static> {
-    shared: &'h Shared<K>,
-    slot: Option<Slot>,
-}
-
-impl<K: Ord + Clone + Debug + 'static> Drop for Timer<'_, K> {
-    fn drop(&mut self) {
-        if let Some(slot) = self.slot {
-            let _ = self.shared.cancel(slot);
-        }
-    }
-}

@@ -1,34 +1,33 @@
-//! One history, step by step.
+//! One history, step by step. Owns which worker is polled next, when it is aborted, and when time
+//! moves on.
 
-mod by_hand;
-mod end;
-mod turn;
-
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::fmt::{self, Debug};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake};
 use std::time::Duration;
 
-use requeue_core::limiter::RateLimiter;
-use requeue_core::{Instant, Workers};
+use requeue_core::{Instant, Leftover, Workers};
 
 use super::World;
-use super::choices::{Choices, Chosen, Point};
+use super::breach::{Breach, Property};
+use super::check::{Check, Settings};
+use super::choices::{Choices, Fault, Point, Site};
+use super::clock::VirtualClock;
 use super::context::Keys;
-use super::driven::Driven;
-use super::plan::Stop;
-use super::settings::{Settings, limited};
-use super::shared::{Shared, Task};
-use super::timeline::{Breach, Entry, Property, Who, timeline};
-use super::worker::{State, Worker};
+use super::history::{History, timeline};
+use super::plan::{PlanOf, Stop, What};
+use super::queue::{Spawn, Start};
+use super::worker::{CurrentRun, Desk, Run, Task};
 use crate::caught::guarded;
 
-/// A world, its queue and its workers, on virtual time: for scripted tests.
+/// A world, its queue and its workers, on virtual time: for scripted tests. Made by
+/// [`Check::by_hand`](super::Check::by_hand).
 ///
 /// Time begins at zero and moves when [`step`](Self::step) finds nothing else to do. Calls take no
-/// time, nothing fails unless it is [injected](Self::inject), and workers go on in the order in
-/// which they are woken. [`World::always`] is checked after every step.
+/// time, and nothing fails unless you [inject](Self::inject) a fault. [`World::always`] is checked
+/// after every step.
 ///
 /// # Examples
 ///
@@ -38,7 +37,7 @@ use crate::caught::guarded;
 /// use requeue_core::limiter::Exponential;
 /// use requeue_core::Action;
 /// use requeue_proptest::simulation::{
-///     Breach, CallFailed, Context, Fault, Keys, Simulation, Stop, World,
+///     Breach, CallFailed, Check, Context, Fault, Keys, Stop, World,
 /// };
 ///
 /// #[derive(Default)]
@@ -64,9 +63,10 @@ use crate::caught::guarded;
 /// }
 ///
 /// let second = Duration::from_secs(1);
-/// let mut sim = Simulation::new(Pings::default())
+/// let mut sim = Check::new(Pings::default)
 ///     .workers(1)
-///     .limiter(move || Exponential::new(second, 8 * second));
+///     .limiter(move || Exponential::new(second, 8 * second))
+///     .by_hand();
 /// sim.inject(Fault::RequestLost);
 /// sim.happen(&())?;
 /// sim.run_until_idle()?;
@@ -84,75 +84,123 @@ use crate::caught::guarded;
 /// ```
 #[must_use = "nothing happens until it is driven"]
 pub struct Simulation<W: World> {
-    shared: Rc<Shared<W::Key>>,
+    pub(super) history: Rc<History<W::Key>>,
     world: Rc<RefCell<W>>,
-    settings: Settings<W>,
-    workers: Vec<Worker<W>>,
-    /// How many times each worker has looked for a key, its successors included.
-    looks: Vec<u32>,
-    /// The workers of those who sleep, in the order in which they are woken.
-    line: VecDeque<usize>,
-    events: Vec<W::Event>,
-    stop: Option<Stop>,
-    /// Since when, and for how long after, keys are still taken.
-    closing: Option<(Instant, Option<Duration>)>,
+    workers: Rc<Workers<'static, W::Key, W::Error>>,
+    start: Rc<Start<W>>,
+    settings: Settings,
+    spawn: Spawn<W>,
+    seats: Vec<Seat<W>>,
+    /// The worker whose turn it is.
+    turn: Rc<Cell<Option<usize>>>,
     /// The successor begins with what the world lists.
     has_crashed: bool,
-    steps: u64,
-    breach: Option<Breach>,
+    pub(super) steps: u64,
+    pub(super) breach: Option<Breach>,
+}
+
+/// The place of a worker.
+struct Seat<W: World> {
+    /// `None` if the worker has ended.
+    task: Option<Task>,
+    bell: Arc<Bell>,
+    run: CurrentRun<W::Key>,
+    /// Whether its next poll is planned.
+    has_turn: bool,
+    /// How many times it had a turn without a run.
+    looks: u32,
+}
+
+/// A worker's waker.
+struct Bell(AtomicBool);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl<W: World> Simulation<W> {
-    /// Creates two workers, and a queue with client-go's default limiter.
-    pub fn new(world: W) -> Self {
-        Self::with(world, Settings::new(), Choices::replayed(Chosen::new()))
-    }
-
-    pub(super) fn with(world: W, settings: Settings<W>, choices: Choices<W::Key>) -> Self {
-        let shared = Rc::new(Shared::new((settings.queue)(), choices));
-        let mut simulation = Self {
-            shared,
-            world: Rc::new(RefCell::new(world)),
-            settings,
-            workers: Vec::new(),
-            looks: Vec::new(),
-            line: VecDeque::new(),
-            events: Vec::new(),
-            stop: None,
-            closing: None,
+    pub(super) fn new(check: &Check<W>, choices: Choices<W::Key>) -> Self {
+        let clock = VirtualClock::new();
+        let (queue, spawn) = (check.start)(clock.clone());
+        let history = History {
+            clock,
+            queue: RefCell::new(queue),
+            choices: RefCell::new(choices),
+            log: RefCell::default(),
+            runs: RefCell::default(),
+            refused: RefCell::default(),
+            drain_limit: Cell::new(check.workers.drain_limit()),
+            aborts: Cell::new(false),
+            last_trouble: Cell::new(Instant::EPOCH),
+        };
+        Self {
+            history: Rc::new(history),
+            world: Rc::new(RefCell::new((check.world)())),
+            workers: Rc::clone(&check.workers),
+            start: Rc::clone(&check.start),
+            settings: check.settings.clone(),
+            spawn,
+            seats: Vec::new(),
+            turn: Rc::default(),
             has_crashed: false,
             steps: 0,
             breach: None,
-        };
-        simulation.start_workers();
-        simulation
+        }
     }
 
-    /// Sets how many workers there are, and what they do with keys that fail: a number, or what the
-    /// runtimes' `run` takes. Call it before keys are added.
-    pub fn workers(mut self, workers: impl Into<Workers<'static, W::Key, W::Error>>) -> Self {
-        self.settings.workers = Rc::new(workers.into());
-        // Those who were there slept in the queue.
-        let queue = Rc::clone(&self.settings.queue);
-        self.on(queue)
+    /// Returns the queue's keys, to add some.
+    pub fn keys(&self) -> Keys<W::Key> {
+        Keys {
+            history: Rc::clone(&self.history),
+            worker: None,
+            key: None,
+        }
     }
 
-    /// Sets the limiter of the queue, and of its successors. Call it before keys are added.
-    pub fn limiter<L: RateLimiter + 'static>(self, limiter: impl Fn() -> L + 'static) -> Self {
-        self.on(limited(limiter))
+    /// Lets an event happen now.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] if the world panics, or [`World::always`] does not hold.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let mut sim = Check::new(Replica::default).by_hand();
+    /// sim.happen(&5)?;
+    /// sim.run_until_idle()?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// # Ok::<(), Breach>(())
+    /// ```
+    pub fn happen(&mut self, event: &W::Event) -> Result<(), Breach> {
+        self.attempt(|simulation| {
+            simulation.history.write(None, None, format!("{event:?}"));
+            let keys = simulation.keys();
+            simulation.world.borrow_mut().happen(event, &keys);
+            simulation.look_after()
+        })
     }
 
-    /// Replaces the queue, and its successors, as [`Check::queue`](super::Check::queue) does. Call it
-    /// before keys are added.
-    pub fn queue<Q: Driven<W::Key> + 'static>(self, queue: impl Fn() -> Q + 'static) -> Self {
-        self.on(Rc::new(move || Box::new(queue())))
-    }
-
-    fn on(mut self, queue: Rc<dyn Fn() -> Box<dyn Driven<W::Key>>>) -> Self {
-        self.shared.replace_queue(queue());
-        self.settings.queue = queue;
-        self.start_workers();
-        self
+    /// Injects a fault at the next point where it is possible: a call, or a pause.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let mut sim = Check::new(Replica::default).by_hand();
+    /// sim.inject(Fault::Panic);
+    /// sim.happen(&5)?;
+    /// sim.run_until_idle()?;
+    /// assert!(sim.timeline().contains("run PANICS: simulated"));
+    /// sim.advance(Duration::from_secs(1))?;
+    /// assert_eq!(sim.world(|world| world.real), 5, "it was tried again");
+    /// # Ok::<(), Breach>(())
+    /// ```
+    pub fn inject(&mut self, fault: Fault) {
+        self.history.choices.borrow_mut().injected = Some(fault);
     }
 
     /// Does the next thing there is to do; if that is later, time moves on first. Returns whether
@@ -166,8 +214,7 @@ impl<W: World> Simulation<W> {
     ///
     /// ```
     #[doc = include_str!("example.txt")]
-    /// let mut sim = Simulation::new(Replica::default());
-    /// assert_eq!(sim.step()?, false, "there is nothing to do");
+    /// let mut sim = Check::new(Replica::default).by_hand();
     /// sim.happen(&5)?;
     /// let mut steps = 0;
     /// while sim.step()? {
@@ -177,7 +224,165 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn step(&mut self) -> Result<bool, Breach> {
-        self.attempt(Self::try_step)
+        let Some(next) = self.next_time() else {
+            return self.attempt(|_| Ok(false));
+        };
+        self.attempt(|simulation| {
+            simulation.move_to(next)?;
+            if let Some(task) = simulation.history.clock.next_task() {
+                task();
+            }
+            if let Some(number) = simulation.turn.take() {
+                simulation.poll(number);
+            }
+            simulation.look_after()?;
+            Ok(true)
+        })
+    }
+
+    /// Lets this much time pass, and everything happen that is due by then.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a property; of [`Property::HistoryEnds`] after 100,000 steps.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let mut sim = Check::new(Replica::default).by_hand();
+    /// sim.world(|world| world.wanted = 5);
+    /// sim.keys().add_after("config", Duration::from_secs(60)).unwrap();
+    /// sim.advance(Duration::from_secs(59))?;
+    /// assert_eq!(sim.world(|world| world.real), 0);
+    /// sim.advance(Duration::from_secs(1))?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// # Ok::<(), Breach>(())
+    /// ```
+    pub fn advance(&mut self, by: Duration) -> Result<(), Breach> {
+        let end = self.history.now() + by;
+        while self.next_time().is_some_and(|next| next <= end) {
+            self.step()?;
+        }
+        self.move_to(end)
+    }
+
+    /// Takes steps until no key is ready or active. Delayed and suspended keys keep waiting:
+    /// [`advance`](Self::advance) to their times.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
+    /// happens.
+    pub fn run_until_idle(&mut self) -> Result<(), Breach> {
+        self.step_until(|simulation| simulation.history.queue().is_idle())
+    }
+
+    /// Shuts the queue down, takes steps until all workers have ended, and returns the keys that
+    /// were not processed.
+    ///
+    /// # Errors
+    ///
+    /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
+    /// happens.
+    pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
+        self.begin_stop(stop)?;
+        self.step_until(Self::is_over)?;
+        Ok(self.leftovers())
+    }
+
+    /// Starts the next process after a [shutdown](Self::shut_down): a queue with these keys and
+    /// those that were added meanwhile, and workers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// let mut sim = Check::new(Replica::default).by_hand();
+    /// sim.happen(&5)?;
+    /// let leftovers = sim.shut_down(Stop::Abort)?;
+    /// assert_eq!(leftovers[0].key, "config");
+    /// assert_eq!(sim.world(|world| world.real), 0);
+    ///
+    /// sim.restart(leftovers);
+    /// sim.run_until_idle()?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// # Ok::<(), Breach>(())
+    /// ```
+    pub fn restart(&mut self, leftovers: Vec<Leftover<W::Key>>) {
+        let what = "a successor starts with what was handed back";
+        self.history.write(None, None, what);
+        let (queue, spawn) = (self.start)(self.history.clock.clone());
+        self.spawn = spawn;
+        self.history.queue.replace(queue);
+        self.history.drain_limit.set(self.workers.drain_limit());
+        let mut added = self.history.refused.take();
+        if std::mem::take(&mut self.has_crashed) {
+            added.extend(self.world.borrow().list().unwrap_or_default());
+        }
+        let keys = self.keys();
+        // The history shows what becomes of these.
+        for Leftover { key, left, .. } in leftovers {
+            let _ = keys.add_after(key, left);
+        }
+        for key in added {
+            let _ = keys.add(key);
+        }
+    }
+
+    /// Reads the world, or changes it, or asks whether its [`eventually`](World::eventually) holds.
+    pub fn world<T>(&mut self, look: impl FnOnce(&mut W) -> T) -> T {
+        look(&mut self.world.borrow_mut())
+    }
+
+    /// Returns the history so far: the virtual time, who, the key, and what.
+    pub fn timeline(&self) -> String {
+        timeline(&self.history.log.borrow())
+    }
+
+    /// Lets all of a plan happen at its times, until all is quiet. Bounded by the steps that a
+    /// simulation takes.
+    pub(super) fn play(&mut self, plan: &PlanOf<W>) -> Result<(), Breach> {
+        let mut coming = plan.happenings.iter().peekable();
+        loop {
+            if self.is_over() {
+                let leftovers = self.leftovers();
+                self.restart(leftovers);
+            }
+            let next = self.next_time();
+            let is_first = |at| next.is_none_or(|next| next >= Instant::EPOCH + at);
+            if let Some(happening) = coming.next_if(|it| is_first(it.at)) {
+                self.move_to(Instant::EPOCH + happening.at)?;
+                self.history.last_trouble.set(self.history.now());
+                match &happening.what {
+                    What::Event(event, _) => self.happen(event)?,
+                    What::Stop(stop) => self.begin_stop(*stop)?,
+                }
+                continue;
+            }
+            if !self.step()? {
+                self.no_run(|_| true)?;
+                break;
+            }
+            let (now, settle) = (self.history.now(), self.settings.settle);
+            let calm = now.saturating_since(self.history.last_trouble.get());
+            // If keys run again for ever there is a moment when none is active; or else it is late.
+            let is_quiet = calm >= settle && self.history.queue().is_idle();
+            if coming.peek().is_none() && (is_quiet || calm >= settle.saturating_mul(2)) {
+                break;
+            }
+        }
+        self.holds(Property::Eventually, W::eventually)
+    }
+
+    /// Takes steps until this is so. If there is nothing left to do, ever, all runs have ended.
+    fn step_until(&mut self, is_done: fn(&Self) -> bool) -> Result<(), Breach> {
+        while !is_done(self) {
+            if !self.step()? {
+                return self.no_run(|_| true);
+            }
+        }
+        Ok(())
     }
 
     /// Does something that runs the world's code, of which a panic is a breach; nothing more after
@@ -195,146 +400,186 @@ impl<W: World> Simulation<W> {
         done
     }
 
-    fn try_step(&mut self) -> Result<bool, Breach> {
-        self.deliver_wakes();
-        let Some(next) = self.shared.next_time() else {
-            return Ok(false);
-        };
-        if next > self.shared.now() {
-            self.before_time_passes(next)?;
-            self.shared.set_now(next);
+    fn start_worker(&mut self, number: usize) {
+        if number == self.seats.len() {
+            self.seats.push(Seat {
+                task: None,
+                bell: Arc::new(Bell(AtomicBool::new(false))),
+                run: CurrentRun::default(),
+                has_turn: false,
+                looks: 0,
+            });
         }
-        match self.shared.next_task() {
-            Some(Task::Turn(worker)) => self.turn(worker)?,
-            Some(Task::Alarm(worker)) => {
-                self.workers[worker].alarm = None;
-                self.line.retain(|sleeper| *sleeper != worker);
-                self.plan_turn(worker);
-            }
-            Some(Task::Wake(waker)) => waker.wake(),
-            Some(Task::Event(event)) => self.happens(&self.events[event].clone()),
-            Some(Task::Effect(effect)) => effect.0(),
-            Some(Task::Stop) => self.stops(),
-            None => {}
-        }
-        self.deliver_wakes();
-        self.look_after()?;
-        Ok(true)
+        let seat = &mut self.seats[number];
+        seat.bell.0.store(true, Ordering::Relaxed);
+        seat.task = Some((self.spawn)(Desk {
+            number,
+            workers: Rc::clone(&self.workers),
+            world: Rc::clone(&self.world),
+            history: Rc::clone(&self.history),
+            run: Rc::clone(&seat.run),
+        }));
     }
 
-    fn happens(&mut self, event: &W::Event) {
-        self.shared.write(Who::World, None, format!("{event:?}"));
-        let keys = self.keys();
-        self.world.borrow_mut().happen(event, &keys);
-    }
-
-    /// What the queue and the runs' wakers said: who has a turn.
-    fn deliver_wakes(&mut self) {
-        let shared = Rc::clone(&self.shared);
-        let mut count = shared.wake_one.take();
-        if shared.wake_all.take() {
-            count = self.line.len();
-        }
-        for _ in 0..count {
-            if let Some(worker) = self.line.pop_front() {
-                self.plan_turn(worker);
-            }
-        }
-        for worker in 0..self.workers.len() {
-            let Worker { state, bell, .. } = &self.workers[worker];
-            if matches!(state, State::Busy(_)) && bell.has_rung() {
-                self.plan_turn(worker);
-            }
-        }
-    }
-
-    fn plan_turn(&mut self, number: usize) {
-        let worker = &mut self.workers[number];
-        if std::mem::replace(&mut worker.has_turn, true) {
+    fn poll(&mut self, number: usize) {
+        let seat = &mut self.seats[number];
+        seat.has_turn = false;
+        let Some(task) = &mut seat.task else {
             return;
-        }
-        if let Some(alarm) = worker.alarm.take() {
-            let _ = self.shared.cancel(alarm);
-        }
-        let choice = match &worker.state {
-            State::Busy(run) => {
-                let point = run.points.replace(run.points.get() + 1);
-                self.shared
-                    .choose(Some(&run.key), run.number, point, Point::Turn)
-            }
-            State::Idle | State::Gone => {
-                self.looks[number] += 1;
-                let worker = u32::try_from(number).unwrap_or(u32::MAX);
-                self.shared
-                    .choose(None, worker, self.looks[number], Point::Turn)
-            }
         };
-        let at = self.shared.now() + choice.delay;
-        self.shared.plan(at, choice.rank, Task::Turn(number));
+        let waker = Arc::clone(&seat.bell).into();
+        let poll = task.as_mut().poll(&mut Context::from_waker(&waker));
+        if let Some(run) = &*seat.run.borrow() {
+            run.polls.set(run.polls.get() + 1);
+        }
+        if poll.is_ready() {
+            seat.task = None;
+        }
+        if self.history.aborts.take() {
+            self.abort(number);
+            self.start_worker(number);
+        }
     }
 
-    /// Every worker comes to work on a new queue.
-    fn start_workers(&mut self) {
-        self.workers.clear();
-        self.looks.resize(self.settings.workers.count(), 0);
-        self.shared.cancel_turns();
-        self.line.clear();
-        self.closing = None;
-        for number in 0..self.settings.workers.count() {
-            self.workers.push(Worker::new());
-            // They look before anything happens, and so sleep in order.
-            let Worker { getter, alarm, .. } = &mut self.workers[number];
-            if let requeue_core::binding::Next::Wait { until } = self.shared.get(getter) {
-                let until = until.filter(|until| !until.is_never());
-                *alarm = until.map(|at| self.shared.plan(at, 0, Task::Alarm(number)));
-                self.line.push_back(number);
+    /// The worker's task is dropped, and the guard of its run with it: the key is retried.
+    fn abort(&mut self, number: usize) {
+        let seat = &mut self.seats[number];
+        if let Some(run) = seat.run.take() {
+            let what = "run is ABORTED, its future dropped";
+            self.history.write(Some(number), Some(&run.key), what);
+            self.workers.aborted(&run.key);
+        }
+        seat.task = None;
+    }
+
+    /// When there is something to do next, now that all workers are there, and those who were woken
+    /// have their turns.
+    fn next_time(&mut self) -> Option<Instant> {
+        for number in 0..self.workers.count() {
+            let seat = self.seats.get(number);
+            let is_missing = seat.is_none_or(|seat| seat.task.is_none());
+            if is_missing && !self.history.queue().is_shutting_down() {
+                self.start_worker(number);
             }
         }
+        let history = &self.history;
+        for (number, seat) in self.seats.iter_mut().enumerate() {
+            let was_woken = seat.bell.0.swap(false, Ordering::Relaxed);
+            if !was_woken || seat.has_turn {
+                continue;
+            }
+            let site = seat.run.borrow().as_ref().map(|run| run.next_site());
+            let site = site.unwrap_or_else(|| {
+                seat.looks += 1;
+                let (key, run, point) = (None, number as u64, seat.looks);
+                Site { key, run, point }
+            });
+            let choice = history.choose(site, Point::Turn);
+            let (at, turn) = (history.now() + choice.delay, Rc::clone(&self.turn));
+            let clock = &history.clock;
+            clock.plan(at, choice.rank, move || turn.set(Some(number)));
+            seat.has_turn = true;
+        }
+        history.clock.next_time()
     }
 
-    fn keys(&self) -> Keys<W::Key> {
-        Keys {
-            shared: Rc::clone(&self.shared),
-            who: Who::World,
+    /// Lets time pass, now that everything is done that was to be done.
+    fn move_to(&self, next: Instant) -> Result<(), Breach> {
+        if next > self.history.now() {
+            let age = |run: &Run<_>| next.saturating_since(run.began);
+            self.no_run(|run| age(run) > self.settings.run_max)?;
+            self.history.clock.set(next);
         }
+        Ok(())
+    }
+
+    /// What is checked after every step.
+    fn look_after(&mut self) -> Result<(), Breach> {
+        self.steps += 1;
+        let steps_max = self.settings.steps_max;
+        if self.steps > steps_max {
+            let reason = format!("not quiet after {steps_max} steps");
+            return Err(self.breach(Property::HistoryEnds, &reason));
+        }
+        self.no_run(|run| run.polls.get() >= POLLS_MAX)?;
+        self.holds(Property::Always, W::always)
+    }
+
+    /// Checks that no run is one that does not end.
+    fn no_run(&self, is_endless: impl Fn(&Run<W::Key>) -> bool) -> Result<(), Breach> {
+        for (number, seat) in self.seats.iter().enumerate() {
+            if let Some(run) = seat.run.borrow().as_ref().filter(|run| is_endless(run)) {
+                let reason = format!(
+                    "run {} of {:?} began at {} on worker {number} and was polled {} times",
+                    run.number,
+                    run.key,
+                    run.began,
+                    run.polls.get()
+                );
+                return Err(self.breach(Property::RunEnds, &reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn holds(&self, property: Property, check: fn(&W) -> Result<(), String>) -> Result<(), Breach> {
+        guarded(|| check(&self.world.borrow()))
+            .and_then(|held| held)
+            .map_err(|reason| self.breach(property, &reason))
     }
 
     fn breach(&self, property: Property, reason: &str) -> Breach {
         Breach {
             property,
-            reason: format!("{reason} (at {})", self.shared.now()),
+            reason: format!("{reason} (at {})", self.history.now()),
         }
     }
 
-    pub(super) fn shared(&self) -> &Shared<W::Key> {
-        &self.shared
+    fn begin_stop(&mut self, stop: Stop) -> Result<(), Breach> {
+        let how = match stop {
+            Stop::Drain => "it drains",
+            Stop::Finish => "what runs may end",
+            Stop::Abort => "what runs is aborted",
+            Stop::Crash => "the process dies",
+        };
+        let what = format!("the queue is SHUT DOWN: {how}");
+        self.history.write(None, None, what);
+        if stop != Stop::Drain {
+            self.history.drain_limit.set(Some(Duration::ZERO));
+        }
+        self.history.queue().shut_down();
+        self.attempt(|simulation| {
+            if matches!(stop, Stop::Abort | Stop::Crash) {
+                (0..simulation.seats.len()).for_each(|number| simulation.abort(number));
+            }
+            if stop == Stop::Crash {
+                simulation.has_crashed = true;
+                simulation.history.refused.take();
+            }
+            Ok(())
+        })
     }
 
-    pub(super) fn steps(&self) -> u64 {
-        self.steps
+    /// Whether the queue is shut down, and all workers have ended.
+    fn is_over(&self) -> bool {
+        self.history.queue().is_shutting_down() && self.seats.iter().all(|seat| seat.task.is_none())
     }
 
-    pub(super) fn into_history(self) -> (Vec<Entry<W::Key>>, Chosen<W::Key>) {
-        let log = self.shared.log.take();
-        let choices = self
-            .shared
-            .choices
-            .replace(Choices::replayed(Chosen::new()));
-        (log, choices.into_chosen())
-    }
-
-    /// Returns the history so far: the virtual time, who, the key, and what.
-    pub fn timeline(&self) -> String {
-        timeline(&self.shared.log.borrow())
+    fn leftovers(&mut self) -> Vec<Leftover<W::Key>> {
+        if self.has_crashed {
+            return Vec::new();
+        }
+        let leftovers = self.history.queue().leftovers();
+        for Leftover { key, left, .. } in &leftovers {
+            let what = match *left {
+                Duration::ZERO => String::from("handed back"),
+                left => format!("handed back, {left:?} too early"),
+            };
+            self.history.write(None, Some(key), what);
+        }
+        leftovers
     }
 }
 
-impl<W: World> Debug for Simulation<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Simulation")
-            .field("now", &self.shared.now())
-            .field("workers", &self.workers.len())
-            .field("steps", &self.steps)
-            .finish_non_exhaustive()
-    }
-}
+/// A run that is polled so often waits for nothing: it wakes itself.
+const POLLS_MAX: u32 = 10_000;

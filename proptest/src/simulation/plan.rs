@@ -1,4 +1,4 @@
-//! The history to be: which events come when, and what ends the queue.
+//! The history to be: which events happen when, and how the queue is shut down.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -8,16 +8,18 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
 
 use super::World;
+use super::check::Settings;
 use super::choices::{Chosen, seeded};
 
 /// How a queue is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
-    /// Ready keys are worked on, as long as the workers'
-    /// [deadline](requeue_core::Workers::drain_timeout) allows; what is delayed is handed back.
+    /// Ready keys are processed, as long as
+    /// [`Workers::drain_timeout`](requeue_core::Workers::drain_timeout) allows; delayed keys are
+    /// handed back.
     Drain,
-    /// Runs that have begun end; all else is handed back.
+    /// Runs that have begun end; all other keys are handed back.
     Finish,
     /// Runs that have begun are aborted; their keys are handed back, too.
     Abort,
@@ -26,35 +28,45 @@ pub enum Stop {
     Crash,
 }
 
+impl Stop {
+    /// From the simplest.
+    pub(super) const ALL: [Self; 4] = [Self::Drain, Self::Finish, Self::Abort, Self::Crash];
+}
+
 /// All that makes a history, apart from the world and its reconciler.
-pub(super) struct Plan<W: World> {
-    pub(super) arrivals: Vec<Arrival<W::Event>>,
-    pub(super) stop: Option<(Duration, Stop)>,
-    pub(super) chosen: Chosen<W::Key>,
+#[derive(Clone)]
+pub(super) struct Plan<K, E> {
+    /// In the order of their times.
+    pub(super) happenings: Vec<Happening<E>>,
+    pub(super) chosen: Chosen<K>,
 }
 
-/// An event, and when it comes.
-#[derive(Clone, Debug)]
-pub(super) struct Arrival<E> {
+pub(super) type PlanOf<W> = Plan<<W as World>::Key, <W as World>::Event>;
+
+/// What happens from outside, and how long after the beginning.
+#[derive(Clone)]
+pub(super) struct Happening<E> {
     pub(super) at: Duration,
-    pub(super) event: E,
-    /// Whose value the event is, among those that were drawn.
-    pub(super) origin: usize,
+    pub(super) what: What<E>,
 }
 
-impl<W: World> Clone for Plan<W> {
-    fn clone(&self) -> Self {
-        Self {
-            arrivals: self.arrivals.clone(),
-            stop: self.stop,
-            chosen: self.chosen.clone(),
-        }
+#[derive(Clone)]
+pub(super) enum What<E> {
+    /// An event, and the number of its [`Tree`].
+    Event(E, usize),
+    Stop(Stop),
+}
+
+impl<K: Ord, E> Plan<K, E> {
+    pub(super) fn events(&self) -> usize {
+        let happenings = self.happenings.iter();
+        happenings
+            .filter(|it| matches!(it.what, What::Event(..)))
+            .count()
     }
-}
 
-impl<W: World> Plan<W> {
     /// Leaves out a run: what is chosen for later runs of the key is for those before them then.
-    pub(super) fn leave_out_run(&mut self, key: &W::Key, run: u32) {
+    pub(super) fn leave_out_run(&mut self, key: &K, run: u64) {
         let chosen = std::mem::take(&mut self.chosen).into_iter();
         let moved = chosen.filter_map(|(mut site, choice)| {
             if site.key.as_ref() == Some(key) {
@@ -73,25 +85,21 @@ impl<W: World> Plan<W> {
 /// How an event that was drawn is made simpler.
 pub(super) type Tree<W> = Box<dyn ValueTree<Value = <W as World>::Event>>;
 
-/// Within which bounds histories are drawn.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) events_max: usize,
-    pub(super) span: Duration,
-    pub(super) stops: bool,
-}
-
-/// Draws the events of a seed.
-pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>, Vec<Tree<W>>) {
+/// Draws the happenings of a seed.
+pub(super) fn drawn<W: World>(
+    world: &W,
+    seed: u64,
+    settings: &Settings,
+) -> (PlanOf<W>, Vec<Tree<W>>) {
     let mut rng = seeded(seed, 1);
     let mut runner = TestRunner::new_with_rng(Config::default(), seeded(seed, 3));
     let strategy = world.event();
-    let most = [SHORT, 2 * SHORT, bounds.events_max][rng.random_range(0..3)];
-    let count = rng.random_range(1..=most.min(bounds.events_max).max(1));
-    let span_ms = u64::try_from(bounds.span.as_millis()).unwrap_or(u64::MAX);
+    let most = [SHORT, 2 * SHORT, settings.events_max][rng.random_range(0..3)];
+    let count = rng.random_range(1..=most.min(settings.events_max).max(1));
+    let span_ms = u64::try_from(settings.within.as_millis()).unwrap_or(u64::MAX);
     // Some histories are crowded, some are leisurely.
     let span_ms = (span_ms / [1, 10, 100][rng.random_range(0..3)]).max(1);
-    let (mut arrivals, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
+    let (mut happenings, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
     let mut at = Duration::ZERO;
     for _ in 0..count {
         // A third comes in bursts, and some of a burst are the same again.
@@ -109,23 +117,19 @@ pub(super) fn drawn<W: World>(world: &W, seed: u64, bounds: Bounds) -> (Plan<W>,
             }
         }
         let origin = trees.len() - 1;
-        let event = trees[origin].current();
-        arrivals.push(Arrival { at, event, origin });
+        let what = What::Event(trees[origin].current(), origin);
+        happenings.push(Happening { at, what });
     }
-    let stop = (bounds.stops && rng.random_range(0..4) == 0).then(|| {
+    if settings.shuts_down && rng.random_range(0..4) == 0 {
         let within = u64::try_from(at.as_millis()).unwrap_or(u64::MAX) + span_ms / 4;
-        let kinds = [Stop::Drain, Stop::Finish, Stop::Abort, Stop::Crash];
         let count = if world.list().is_some() { 4 } else { 3 };
         let at = Duration::from_millis(rng.random_range(0..=within));
-        (at, kinds[rng.random_range(0..count)])
-    });
+        let what = What::Stop(Stop::ALL[rng.random_range(0..count)]);
+        let place = happenings.partition_point(|before| before.at <= at);
+        happenings.insert(place, Happening { at, what });
+    }
     let chosen = Chosen::new();
-    let plan = Plan {
-        arrivals,
-        stop,
-        chosen,
-    };
-    (plan, trees)
+    (Plan { happenings, chosen }, trees)
 }
 
 /// So many events a short history has at most. In a long one another event sets right what has gone

@@ -1,8 +1,6 @@
 //! A reconciler driven by hand, on virtual time.
 
-use std::cell::RefCell;
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -10,26 +8,19 @@ use proptest::prelude::*;
 use requeue_core::limiter::{Exponential, NoLimit};
 use requeue_core::priority::WithSuspension;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Added, Instant, Queue, Rejected, Workers};
+use requeue_core::{Action, Added, Concurrency, Instant, Queue, Rejected, Workers};
 use requeue_proptest::simulation::{
-    Breach, CallFailed, Context, Fault, Keys, Property, Simulation, Stop, World,
+    Breach, CallFailed, Check, Context, Fault, Keys, Property, SimQueue, Simulation, Stop, World,
 };
 
-/// Its runs do what the test says for their key.
+/// A run is slow, waits for the gate, or answers with the next action, as its key says.
 #[derive(Default)]
 struct Scripted {
-    actions: Vec<(&'static str, Action)>,
-    slow: Vec<&'static str>,
-    runs: Vec<(&'static str, u64)>,
+    actions: Vec<Action>,
+    /// Their keys, and when they began in milliseconds.
+    runs: Vec<String>,
     given_up: Vec<&'static str>,
-    listed: Vec<&'static str>,
-    gate: Rc<RefCell<Gate>>,
-}
-
-/// Something of the user's own that runs wait for.
-#[derive(Default)]
-struct Gate {
-    is_open: bool,
+    is_gate_open: bool,
     waiting: Vec<Waker>,
 }
 
@@ -48,32 +39,30 @@ impl World for Scripted {
 
     async fn reconcile(context: Context<Self>, key: &'static str) -> Result<Action, CallFailed> {
         let at = context.now().as_nanos() / 1_000_000;
-        context.world(|world| world.runs.push((key, at)));
-        if context.world(|world| world.slow.contains(&key)) {
+        context.world(|world| world.runs.push(format!("{key} {at}")));
+        if key.starts_with("slow") {
             context.sleep(100 * MS).await;
         }
         if key == "gated" {
-            let gate = context.world(|world| Rc::clone(&world.gate));
-            poll_fn(|task| {
-                let mut gate = gate.borrow_mut();
-                if gate.is_open {
+            let pass = |world: &mut Self, task: &Waker| {
+                if world.is_gate_open {
                     return Poll::Ready(());
                 }
-                gate.waiting.push(task.waker().clone());
+                world.waiting.push(task.clone());
                 Poll::Pending
-            })
-            .await;
+            };
+            poll_fn(|task| context.world(|world| pass(world, task.waker()))).await;
         }
         context.call("call", |_| ()).await?;
-        let action = |world: &mut Self| {
-            let place = world.actions.iter().position(|(of, _)| *of == key);
-            place.map(|place| world.actions.remove(place).1)
+        let next = |world: &mut Self| match key {
+            "acts" => world.actions.pop(),
+            _ => None,
         };
-        Ok(context.world(action).unwrap_or_default())
+        Ok(context.world(next).unwrap_or_default())
     }
 
     fn list(&self) -> Option<Vec<&'static str>> {
-        Some(self.listed.clone())
+        Some(vec!["listed"])
     }
 
     fn gave_up(&mut self, key: &&'static str) {
@@ -83,217 +72,174 @@ impl World for Scripted {
 
 const MS: Duration = Duration::from_millis(1);
 
-fn simulation(world: Scripted, workers: usize) -> Simulation<Scripted> {
-    Simulation::new(world)
+type Scripts = Simulation<Scripted>;
+
+fn simulation(workers: impl Into<Workers<'static, &'static str, CallFailed>>) -> Scripts {
+    Check::new(Scripted::default)
         .workers(workers)
         .limiter(|| Exponential::new(MS, 8 * MS))
+        .by_hand()
+}
+
+fn runs(simulation: &mut Scripts) -> String {
+    simulation.world(|world| world.runs.join(", "))
 }
 
 #[test]
 fn workers_run_side_by_side_and_a_key_is_run_again_if_it_is_added_meanwhile() {
-    let slow = vec!["a", "b", "c"];
-    let mut sim = simulation(
-        Scripted {
-            slow,
-            ..Scripted::default()
-        },
-        2,
-    );
-    for key in ["a", "b", "c"] {
-        assert_eq!(sim.add(key), Ok(Added::Ready));
+    let mut sim = simulation(2);
+    for key in ["slow a", "slow b", "slow c"] {
+        assert_eq!(sim.keys().add(key), Ok(Added::Ready));
     }
     sim.advance(50 * MS).unwrap();
-    assert_eq!(sim.add("a"), Ok(Added::Dirty));
-    assert_eq!(sim.add("a"), Ok(Added::Coalesced));
+    assert_eq!(sim.keys().add("slow a"), Ok(Added::Dirty));
+    assert_eq!(sim.keys().add("slow a"), Ok(Added::Coalesced));
     sim.run_until_idle().unwrap();
-    let runs = sim.world(|world| world.runs.clone());
-    assert_eq!(runs, [("a", 0), ("b", 0), ("c", 100), ("a", 100)]);
-    assert_eq!(sim.now(), Instant::from_nanos(200_000_000));
+    let expected = "slow a 0, slow b 0, slow c 100, slow a 100";
+    assert_eq!(runs(&mut sim), expected);
+    assert_eq!(sim.keys().now(), Instant::from_nanos(200_000_000));
+}
+
+#[test]
+fn the_number_of_workers_may_change() {
+    let concurrency = Concurrency::new(1);
+    let mut sim = simulation(Workers::new(1).concurrency(&concurrency));
+    for key in ["slow a", "slow b", "slow c", "slow d"] {
+        sim.keys().add(key).unwrap();
+    }
+    sim.advance(50 * MS).unwrap();
+    concurrency.set(2);
+    sim.advance(90 * MS).unwrap();
+    concurrency.set(0);
+    sim.advance(100 * MS).unwrap();
+    assert_eq!(runs(&mut sim), "slow a 0, slow b 50, slow c 100");
 }
 
 #[test]
 fn what_a_run_answers_is_done() {
-    let actions = vec![
-        ("a", Action::Snooze(7 * MS)),
-        ("a", Action::RequeueAfter(3 * MS)),
-        ("a", Action::Success),
-    ];
-    let mut sim = simulation(
-        Scripted {
-            actions,
-            ..Scripted::default()
-        },
-        1,
-    );
-    sim.add("a").unwrap();
+    let mut sim = simulation(1);
+    let actions = vec![Action::RequeueAfter(3 * MS), Action::Snooze(7 * MS)];
+    sim.world(|world| world.actions = actions);
+    sim.keys().add("acts").unwrap();
     sim.advance(100 * MS).unwrap();
-    let runs = sim.world(|world| world.runs.clone());
-    assert_eq!(runs, [("a", 0), ("a", 7), ("a", 10)]);
+    assert_eq!(runs(&mut sim), "acts 0, acts 7, acts 10");
 }
 
 #[test]
 fn a_run_that_fails_panics_or_is_aborted_is_tried_again() {
     for &fault in Fault::ALL {
-        let mut sim = simulation(Scripted::default(), 1);
+        let mut sim = simulation(1);
         sim.happen(&"a").unwrap();
-        sim.inject(fault);
-        sim.advance(MS).unwrap();
-        sim.inject(fault);
-        sim.advance(MS).unwrap();
-        sim.advance(100 * MS).unwrap();
-        let mut runs = sim.world(|world| world.runs.clone());
-        if fault == Fault::EffectLate {
-            // Each call comes after 100 ms, and adds its key.
-            assert_eq!(runs.split_off(3), [("a", 101), ("a", 102)]);
+        for _ in 0..2 {
+            sim.inject(fault);
+            sim.advance(MS).unwrap();
         }
-        assert_eq!(runs, [("a", 1), ("a", 2), ("a", 4)], "{fault:?}");
+        sim.advance(100 * MS).unwrap();
+        // A late call comes after 100 ms, and adds its key.
+        let late = match fault {
+            Fault::EffectLate => ", a 101, a 102",
+            _ => "",
+        };
+        assert_eq!(runs(&mut sim), format!("a 1, a 2, a 4{late}"), "{fault:?}");
     }
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_stopped_and_has_failed() {
-    let slow = Scripted {
-        slow: vec!["a"],
-        ..Scripted::default()
-    };
-    let workers = Workers::new(1).timeout(10 * MS).max_retries(1);
-    let mut sim = simulation(slow, 1).workers(workers);
-    let _ = (sim.add("a"), sim.add("b"));
+fn a_run_that_takes_too_long_is_stopped_and_given_up_as_the_workers_say() {
+    let mut sim = simulation(Workers::new(1).timeout(10 * MS).max_retries(1));
+    let _ = (sim.keys().add("slow"), sim.keys().add("b"));
     sim.advance(200 * MS).unwrap();
-    let runs = sim.world(|world| world.runs.clone());
-    assert_eq!(runs, [("a", 0), ("b", 10), ("a", 11)]);
-    assert_eq!(sim.world(|world| world.given_up.clone()), ["a"]);
-}
-
-#[test]
-fn a_key_is_given_up_as_the_workers_say() {
-    let mut sim = simulation(Scripted::default(), 1).workers(Workers::new(1).max_retries(1));
-    sim.add("a").unwrap();
-    for delay in [Duration::ZERO, MS] {
-        sim.inject(Fault::Panic);
-        sim.advance(delay).unwrap();
-    }
-    sim.advance(100 * MS).unwrap();
-    assert_eq!(sim.world(|world| world.given_up.clone()), ["a"]);
-    assert_eq!(sim.world(|world| world.runs.len()), 2);
+    assert_eq!(runs(&mut sim), "slow 0, b 10, slow 11");
+    assert_eq!(sim.world(|world| world.given_up.clone()), ["slow"]);
 }
 
 #[test]
 fn a_future_of_ones_own_is_woken_by_its_waker() {
-    let world = Scripted::default();
-    let gate = Rc::clone(&world.gate);
-    let mut sim = simulation(world, 2);
-    sim.add("gated").unwrap();
-    sim.add("other").unwrap();
+    let mut sim = simulation(2);
+    let _ = (sim.keys().add("gated"), sim.keys().add("other"));
     sim.advance(5 * MS).unwrap();
-    assert!(
-        !sim.timeline().contains("\"gated\"  call"),
-        "{}",
-        sim.timeline()
-    );
-    let waiting = {
-        let mut gate = gate.borrow_mut();
-        gate.is_open = true;
-        std::mem::take(&mut gate.waiting)
-    };
+    let called = "\"gated\"  call: done";
+    assert!(!sim.timeline().contains(called));
+    let waiting = sim.world(|world| {
+        world.is_gate_open = true;
+        std::mem::take(&mut world.waiting)
+    });
     waiting.into_iter().for_each(Waker::wake);
     sim.run_until_idle().unwrap();
-    assert!(
-        sim.timeline().contains("\"gated\"  call: done"),
-        "{}",
-        sim.timeline()
-    );
+    assert!(sim.timeline().contains(called), "{}", sim.timeline());
 }
 
 #[test]
 fn a_run_that_never_ends_is_reported_with_its_time_and_key() {
-    let mut sim = simulation(Scripted::default(), 1);
-    sim.add_after("gated", 3 * MS).unwrap();
+    let mut sim = simulation(1);
+    sim.keys().add_after("gated", 3 * MS).unwrap();
     sim.advance(3 * MS).unwrap();
     let breach = sim.run_until_idle().unwrap_err();
     assert_eq!(breach.property, Property::RunEnds);
     for part in ["\"gated\"", "worker 0", "began at 3ms"] {
         assert!(breach.reason.contains(part), "{breach}");
     }
-    let mut sim = simulation(Scripted::default(), 1);
-    sim.add("gated").unwrap();
     let breach = sim.advance(Duration::from_secs(601)).unwrap_err();
     assert_eq!(breach.property, Property::RunEnds);
 }
 
+/// After 50 ms one key is suspended, one active, one ready, and one delayed.
 #[test]
-fn a_drain_works_on_what_is_ready_and_hands_back_the_rest() -> Result<(), Breach> {
-    let world = Scripted {
-        slow: vec!["slow"],
-        ..Scripted::default()
-    };
-    let mut sim = simulation(world, 1);
-    sim.add("slow").unwrap();
-    sim.add("ready").unwrap();
-    sim.add_after("later", Duration::from_secs(9)).unwrap();
-    sim.advance(50 * MS)?;
-    let leftovers = sim.shut_down(Stop::Drain)?;
-    assert_eq!(sim.world(|world| world.runs.len()), 2);
-    assert_eq!(leftovers.len(), 1);
-    assert_eq!(leftovers[0].key, "later");
-    assert_eq!(sim.add("late"), Err(Rejected::Closed("late")));
-    sim.restart(leftovers);
-    sim.advance(Duration::from_secs(9))?;
-    let runs = sim.world(|world| world.runs.clone());
-    assert_eq!(runs[2..], [("late", 100), ("later", 9_000)]);
-    Ok(())
-}
-
-#[test]
-fn other_stops_hand_back_what_is_ready_and_what_runs() -> Result<(), Breach> {
-    for (stop, left) in [
-        (Stop::Finish, vec!["ready", "second"]),
-        (Stop::Abort, vec!["ready", "second", "slow"]),
+fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), Breach> {
+    for (stop, handed_back, later) in [
+        (
+            Stop::Drain,
+            "acts 59900, later 8900",
+            "ready 100, late 100, later 9000, acts 60000",
+        ),
+        (
+            Stop::Finish,
+            "acts 59900, later 8900, ready 0",
+            "ready 100, late 100, later 9000, acts 60000",
+        ),
+        (
+            Stop::Abort,
+            "acts 59950, later 8950, ready 0, slow 1",
+            "ready 50, late 50, slow 51, later 9000, acts 60000",
+        ),
+        (Stop::Crash, "", "late 50, listed 50"),
     ] {
-        let world = Scripted {
-            slow: vec!["slow"],
-            ..Scripted::default()
-        };
-        let mut sim = simulation(world, 1);
-        for key in ["slow", "ready", "second"] {
-            sim.add(key).unwrap();
+        let mut sim = simulation(1);
+        sim.world(|world| world.actions = vec![Action::Suspend(60_000 * MS)]);
+        for key in ["acts", "slow", "ready"] {
+            sim.keys().add(key).unwrap();
         }
+        sim.keys().add_after("later", 9_000 * MS).unwrap();
         sim.advance(50 * MS)?;
         let leftovers = sim.shut_down(stop)?;
-        let mut keys: Vec<_> = leftovers.iter().map(|leftover| leftover.key).collect();
-        keys.sort_unstable();
-        assert_eq!(keys, left, "{stop:?}");
+        let left = leftovers.iter();
+        let left = left.map(|leftover| format!("{} {}", leftover.key, leftover.left.as_millis()));
+        let mut left: Vec<_> = left.collect();
+        left.sort_unstable();
+        assert_eq!(left.join(", "), handed_back, "{stop:?}");
+        assert_eq!(sim.keys().add("late"), Err(Rejected::Closed("late")));
+        sim.restart(leftovers);
+        sim.advance(70_000 * MS)?;
+        let all = runs(&mut sim);
+        assert_eq!(all, format!("acts 0, slow 0, {later}"), "{stop:?}");
     }
     Ok(())
 }
 
 #[test]
-fn a_crash_loses_all_but_what_the_world_lists() -> Result<(), Breach> {
-    let world = Scripted {
-        slow: vec!["slow"],
-        listed: vec!["ready"],
-        ..Scripted::default()
-    };
-    let mut sim = simulation(world, 1);
-    for key in ["slow", "ready", "lost"] {
-        sim.add(key).unwrap();
-    }
-    sim.advance(50 * MS)?;
-    let leftovers = sim.shut_down(Stop::Crash)?;
-    assert!(leftovers.is_empty());
-    sim.restart(leftovers);
-    sim.advance(Duration::from_secs(1))?;
-    let runs = sim.world(|world| world.runs.clone());
-    assert_eq!(runs, [("slow", 0), ("ready", 50)]);
-    Ok(())
-}
-
-#[test]
-fn a_queue_with_a_capacity_refuses_keys() {
-    let small = || Queue::<&str, WithSuspension, NoLimit, Fixed<1>>::new(NoLimit);
-    let mut sim = Simulation::new(Scripted::default()).queue(small).workers(1);
-    assert_eq!(sim.add("a"), Ok(Added::Ready));
-    assert_eq!(sim.add("b"), Err(Rejected::Full("b")));
+fn a_queue_with_a_capacity_refuses_keys_and_can_be_reached() {
+    type Small = SimQueue<&'static str, WithSuspension, NoLimit, Fixed<1>>;
+    let small = || Queue::<_, WithSuspension, NoLimit, Fixed<1>>::new(NoLimit);
+    let check = Check::new(Scripted::default).queue(small).workers(1);
+    let mut sim = check.by_hand();
+    assert_eq!(sim.keys().add("a"), Ok(Added::Ready));
+    assert_eq!(sim.keys().add("b"), Err(Rejected::Full("b")));
+    let queue = sim.keys().queue::<Small>().unwrap();
+    queue.pause();
+    sim.advance(MS).unwrap();
+    queue.unpause();
     sim.run_until_idle().unwrap();
-    assert_eq!(sim.world(|world| world.runs.clone()), [("a", 0)]);
+    assert_eq!(runs(&mut sim), "a 1");
+    let other = sim.keys().queue::<SimQueue<&'static str>>();
+    assert!(other.is_none());
 }
