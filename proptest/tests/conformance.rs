@@ -91,6 +91,7 @@ drawn! { operations_on_a_few_keys, REGRESSIONS:
     core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, ()>;
     core_growable_without_metrics: Direct<Plain, Growable, ()>;
     core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, ()>;
+    core_fixed_64_with_groups_without_policy: Direct<Grouped, Fixed<64>>;
 }
 
 drawn! { operations_on_many_keys, REGRESSIONS:

@@ -1,8 +1,8 @@
 //! The documented differences from client-go and controller-runtime that recordings can show, by
 //! name.
 //!
-//! A result may differ only if the reference model predicts both results: with requeue's rules that
-//! of the queue, and with those of the upstream what was recorded.
+//! A result may differ only if both models predict it: the reference model what our queue does, and
+//! the model of the upstream queue what was recorded.
 
 /// client-go drops a key that is added after shutdown; requeue hands it back.
 pub const ADD_AFTER_SHUTDOWN: &str = "add_after_shutdown_is_an_error";
