@@ -177,7 +177,7 @@ pub struct AddedMany<R = usize> {
     pub dirty: usize,
     /// Keys that are [held](crate::Policy), and will be ready when their holds are over.
     pub delayed: usize,
-    /// Keys that were ready, dirty or, if they are held, delayed already.
+    /// Keys that were ready, dirty or, if they are held, delayed until then already.
     pub coalesced: usize,
     /// Keys that were refused.
     pub rejected: R,
@@ -756,7 +756,8 @@ pub enum Drained {
     Pending,
     /// No key is ready or active.
     Complete,
-    /// A later `shut_down` has ended the wait.
+    /// A later `shut_down` has ended the wait while a key was ready or active. Once no key is, the
+    /// status is `Complete`.
     Interrupted,
 }
 
