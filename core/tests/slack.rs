@@ -280,6 +280,15 @@ fn a_delay_of_zero_is_an_add() {
 }
 
 #[test]
+fn a_delay_of_zero_has_no_slack_if_the_key_is_held() {
+    let mut queue = queue().with_policy(Policy::new().hold_failures());
+    let _ = queue.at(at(0)).add_rate_limited(1);
+    let _ = queue.at(at(0)).cancel_delay(&1);
+    assert_eq!(add(&mut queue, 0, 1, 0, 60), Added::Delayed);
+    assert_eq!(queue.next_deadline(), Some(at(1)), "when the hold ends");
+}
+
+#[test]
 fn a_hold_moves_the_beginning_and_the_end() {
     let run = |seconds: u32, percent: u8| {
         let mut queue = queue().with_policy(Policy::new().cool_down(10 * SECOND));

@@ -467,6 +467,8 @@ impl Subject for Model {
                 Answer::Added(self.add_later(key, Window::exact(now + delay)))
             }
             Operation::AddWithin(key, delay, slack) => {
+                // "A `delay` of zero is an add, with any slack."
+                let slack = if delay.is_zero() { delay } else { slack };
                 Answer::Added(self.add_later(key, Window::of(now + delay, slack)))
             }
             Operation::AddAt(key, due) => Answer::Added(self.add_later(key, Window::exact(due))),

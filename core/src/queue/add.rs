@@ -141,7 +141,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     where
         S: Slackens<P>,
     {
-        self.add_window(key, Window::<P, S>::from(self.now + delay, nanos(slack)))
+        let slack = if delay.is_zero() { 0 } else { nanos(slack) };
+        self.add_window(key, Window::<P, S>::from(self.now + delay, slack))
     }
 
     /// Adds a key at a point in time, or now if that has passed. O(log n).
