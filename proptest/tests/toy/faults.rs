@@ -163,7 +163,7 @@ fn a_leaked_slot_is_found() {
     finds::<LEAKS_THE_RUN>(7, &["dropped before it runs"], "waits");
     let failure = failure_of::<LEAKS_THE_RUN>("waits", "a_run_that_was_declared_over_is_completed");
     assert!(
-        failure.contains("even if it is dropped before it ran"),
+        failure.contains("even if it is dropped before its first poll"),
         "{failure}"
     );
 }
