@@ -29,10 +29,10 @@ pub fn drawn<T>(
     trees.map(|tree| tree.current())
 }
 
-/// Runs a scenario for each of many programs, which `draw` makes of a seed, under schedules that
-/// are drawn: with every thread as likely to be next as any other, and with few changes of
-/// priority, which finds what needs a long delay at a bad moment. The thread that calls the
-/// scenario runs only while no other can.
+/// Runs a scenario for each of many programs, which `draw` makes of a seed, under drawn schedules.
+/// In some of them, each thread is equally likely to be next. In the others, threads have
+/// priorities that rarely change: this finds what needs a long delay at a bad moment. The thread
+/// that calls the scenario runs only while no other can.
 ///
 /// # Panics
 ///

@@ -27,17 +27,17 @@
 )]
 
 mod boards;
+mod caller;
 mod explore;
 mod queues;
 mod search;
-mod seat;
 
 use std::time::Duration;
 
+pub use caller::{Caller, Order};
 pub use explore::{begin, drawn, explore, quiet};
 pub use queues::{Boards, Runs, Shares, Tasks, Threads, interrupt};
 pub use search::{Called, History, Outcome, Step, explain};
-pub use seat::{Order, Seat};
 
 /// The unit of all times.
 pub const SECOND: Duration = Duration::from_secs(1);

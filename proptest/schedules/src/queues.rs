@@ -15,13 +15,13 @@ use requeue_proptest::subject::{
     Answer, AnyLimiter, Call, Configuration, Handed, Home, Key, Kind, Ticket, answer_of,
 };
 use requeue_std::binding::{AsShared, Batch, Drained, Guard, Host, Next, Reporter, timeout_at};
-use requeue_std::binding::{Shared, ThreadHost, Wait};
+use requeue_std::binding::{Shared, ThreadHost, Timer, Wait};
 use requeue_std::{Action, QueueClock, WaitError};
 use requeue_tokio::binding::TaskHost;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::boards::Hand;
-use crate::seat::Seat;
+use crate::caller::Caller;
 
 /// A queue that several threads or tasks share.
 pub trait Shares: Sized + Send + Sync + 'static {
@@ -52,7 +52,7 @@ pub trait Shares: Sized + Send + Sync + 'static {
     /// while it waited.
     fn perform<'q>(
         &'q self,
-        seat: &Seat,
+        caller: &Caller,
         operation: &Operation,
         runs: &mut Runs<Self::Host, Self::Handle<'q>>,
     ) -> impl Future<Output = Option<Answer>>;
@@ -180,6 +180,15 @@ where
     }
 }
 
+/// Gives a drain no time to wait.
+async fn at_once<H: Host<Clock: Timer>>(
+    queue: &Shared<H>,
+    drain: impl Future<Output = Result<(), WaitError>>,
+) -> Result<(), WaitError> {
+    let drain = timeout_at(queue.clock(), Some(queue.now()), drain).await;
+    drain.unwrap_or(Err(WaitError::TimedOut))
+}
+
 fn drained(ended: Result<(), WaitError>) -> Answer {
     Answer::Drained(match ended {
         Ok(()) => Drained::Complete,
@@ -190,15 +199,15 @@ fn drained(ended: Result<(), WaitError>) -> Answer {
 
 /// A call of threads has waited when it returns.
 macro_rules! blocked {
-    ($this:ident, $seat:ident, $call:expr) => {
+    ($this:ident, $caller:ident, $call:expr) => {
         $call
     };
 }
 
 /// A call of tasks is polled until it returns or is dropped.
 macro_rules! awaited {
-    ($this:ident, $seat:ident, $call:expr) => {
-        match $seat.wait($call).await {
+    ($this:ident, $caller:ident, $call:expr) => {
+        match $caller.wait($call).await {
             Some(returned) => returned,
             None => return None,
         }
@@ -211,45 +220,45 @@ macro_rules! perform {
     ($wait:ident, |$queue:ident| $drain:expr, |$many:ident| $batch:expr, $whole:path) => {
         async fn perform<'q>(
             &'q self,
-            seat: &Seat,
+            caller: &Caller,
             operation: &Operation,
             runs: &mut Runs<Self::Host, Self::Handle<'q>>,
         ) -> Option<Answer> {
             let $queue = self;
-            let _ = seat;
+            let _ = caller;
             Some(match *operation {
                 Operation::TryGet => Answer::Work(self.try_get().map(|guard| runs.handed(guard))),
                 Operation::Get(_) | Operation::Start(Call::Get) => {
-                    runs.got($wait!(self, seat, self.get()))
+                    runs.got($wait!(self, caller, self.get()))
                 }
-                Operation::GetMany($many, _) => runs.got_many($wait!(self, seat, $batch)),
+                Operation::GetMany($many, _) => runs.got_many($wait!(self, caller, $batch)),
                 Operation::Next(run, how, _) => {
                     let guard = runs.take(run)?;
-                    runs.got($wait!(self, seat, self.next(guard, how)))
+                    runs.got($wait!(self, caller, self.next(guard, how)))
                 }
                 Operation::Start(call) => match call {
                     Call::GetTimeout(limit) => {
-                        runs.got($wait!(self, seat, self.get_timeout(limit)))
+                        runs.got($wait!(self, caller, self.get_timeout(limit)))
                     }
-                    Call::Drain => drained($wait!(self, seat, self.drain())),
-                    Call::DrainTimeout(_) => drained($wait!(self, seat, $drain)),
-                    Call::AddWait(key) => Answer::Added($wait!(self, seat, self.add_wait(key))),
+                    Call::Drain => drained($wait!(self, caller, self.drain())),
+                    Call::DrainTimeout(_) => drained($wait!(self, caller, $drain)),
+                    Call::AddWait(key) => Answer::Added($wait!(self, caller, self.add_wait(key))),
                     Call::CancelAndWait(key) => {
-                        let was = $wait!(self, seat, self.cancel_and_wait(&key));
+                        let was = $wait!(self, caller, self.cancel_and_wait(&key));
                         Answer::State($whole(was))
                     }
                     other => {
                         match other {
-                            Call::WaitIdle => $whole($wait!(self, seat, self.wait_idle())),
-                            Call::WaitSettled => $whole($wait!(self, seat, self.wait_settled())),
-                            Call::Flush(key) => $whole($wait!(self, seat, self.flush(&key))),
+                            Call::WaitIdle => $whole($wait!(self, caller, self.wait_idle())),
+                            Call::WaitSettled => $whole($wait!(self, caller, self.wait_settled())),
+                            Call::Flush(key) => $whole($wait!(self, caller, self.flush(&key))),
                             _ => unreachable!("{other:?} is not drawn"),
                         }
                         Answer::Done
                     }
                 },
                 Operation::Drained(_) => {
-                    $whole($wait!(self, seat, self.wait_drained()));
+                    $whole($wait!(self, caller, self.wait_drained()));
                     Answer::Drained(Drained::Complete)
                 }
                 Operation::Advance(by) => {
@@ -322,10 +331,7 @@ where
 
     perform!(
         awaited,
-        |queue| async {
-            let drain = timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await;
-            drain.unwrap_or(Err(WaitError::TimedOut))
-        },
+        |queue| at_once(queue.as_shared(), queue.drain()),
         |max| queue.get_many(max),
         convert::identity
     );
@@ -363,10 +369,7 @@ where
 
     perform!(
         awaited,
-        |queue| async {
-            let drain = timeout_at(queue.clock(), Some(queue.now()), queue.drain()).await;
-            drain.unwrap_or(Err(WaitError::TimedOut))
-        },
+        |queue| at_once(queue.as_shared(), queue.drain()),
         |max| Batch::wait(queue.as_shared(), max),
         Result::unwrap
     );

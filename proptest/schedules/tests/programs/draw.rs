@@ -145,7 +145,6 @@ use Operation::*;
 
 const RUN: Run = Run::Pick(0);
 const ANEW: Sleeper = Sleeper::New;
-const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(2);
 
 /// Steps that bring keys into a state that matters to the calls which follow.
@@ -171,30 +170,30 @@ static KEYS_ONLY: &[Operation] = &[
     TryGet,
     Start(Call::Get),
     Start(Call::Get),
-    Start(Call::GetTimeout(SOON)),
+    Start(Call::GetTimeout(SECOND)),
     GetMany(2, ANEW),
     Next(RUN, Action::Success, ANEW),
     Complete(RUN, Action::Success),
     Complete(RUN, Action::GiveUp),
     Cancel(0),
     Nudge(0),
-    Advance(SOON),
+    Advance(SECOND),
 ];
 
 static TIMES: &[Operation] = &[
     Add(2),
-    AddAfter(1, SOON),
+    AddAfter(1, SECOND),
     AddAfter(1, LATER),
-    AddAfter(2, SOON),
-    Advance(SOON),
-    Advance(SOON),
+    AddAfter(2, SECOND),
+    Advance(SECOND),
+    Advance(SECOND),
     Expedite(1),
     CancelDelay(1),
     Start(Call::Get),
     Start(Call::Get),
-    Start(Call::GetTimeout(SOON)),
+    Start(Call::GetTimeout(SECOND)),
     Complete(RUN, Action::Retry),
-    Complete(RUN, Action::RequeueAfter(SOON)),
+    Complete(RUN, Action::RequeueAfter(SECOND)),
     Cancel(0),
     Nudge(0),
 ];
@@ -202,22 +201,22 @@ static TIMES: &[Operation] = &[
 static ENDS: &[Operation] = &[
     Add(1),
     Add(2),
-    AddAfter(1, SOON),
+    AddAfter(1, SECOND),
     ShutDown,
     Start(Call::Drain),
     Start(Call::DrainTimeout(Duration::ZERO)),
     Start(Call::Get),
-    Start(Call::GetTimeout(SOON)),
+    Start(Call::GetTimeout(SECOND)),
     Next(RUN, Action::Success, ANEW),
     Complete(RUN, Action::Success),
     Complete(RUN, Action::Retry),
     Cancel(0),
-    Advance(SOON),
+    Advance(SECOND),
 ];
 
 static STATES: &[Operation] = &[
     Add(1),
-    AddAfter(1, SOON),
+    AddAfter(1, SECOND),
     CancelKey(1),
     CancelDelay(1),
     Start(Call::WaitIdle),
@@ -230,7 +229,7 @@ static STATES: &[Operation] = &[
     Complete(RUN, Action::Retry),
     Cancel(0),
     Nudge(0),
-    Advance(SOON),
+    Advance(SECOND),
 ];
 
 static ROOM: &[Operation] = &[
@@ -256,12 +255,12 @@ static EVENTS: &[Operation] = &[
     Resume(1),
     Resume(1),
     Start(Call::Get),
-    Start(Call::GetTimeout(SOON)),
-    Next(RUN, Action::Suspend(SOON), ANEW),
+    Start(Call::GetTimeout(SECOND)),
+    Next(RUN, Action::Suspend(SECOND), ANEW),
     Complete(RUN, Action::Suspend(LATER)),
-    Complete(RUN, Action::Suspend(SOON)),
+    Complete(RUN, Action::Suspend(SECOND)),
     CancelKey(1),
-    Advance(SOON),
+    Advance(SECOND),
     Cancel(0),
 ];
 
@@ -271,7 +270,7 @@ static OF_GROUPS: &[Operation] = &[
     Add(2),
     Start(Call::Get),
     Start(Call::Get),
-    Start(Call::GetTimeout(SOON)),
+    Start(Call::GetTimeout(SECOND)),
     Next(RUN, Action::Success, ANEW),
     Complete(RUN, Action::Success),
     Complete(RUN, Action::Retry),
@@ -285,5 +284,5 @@ static OF_GROUPS: &[Operation] = &[
     })),
     ShutDown,
     Cancel(0),
-    Advance(SOON),
+    Advance(SECOND),
 ];

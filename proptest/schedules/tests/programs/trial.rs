@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use requeue_proptest::histories::{Operation, Run};
 use requeue_proptest::subject::{Answer, Call, GroupOrder};
 use requeue_schedules::{
-    Called, History, Order, Outcome, Runs, SECOND, Seat, Shares, Step, begin, explain, quiet,
+    Called, Caller, History, Order, Outcome, Runs, SECOND, Shares, Step, begin, explain, quiet,
 };
 use requeue_std::Action;
 use shuttle::future::block_on;
@@ -49,7 +49,7 @@ pub(crate) fn play<Q: Shares>(program: &Program) {
 struct Trial<Q> {
     queue: Arc<Q>,
     is_exact: bool,
-    seats: Vec<Seat>,
+    callers: Vec<Caller>,
     /// And how many events there were.
     history: RefCell<(u64, History)>,
     /// Threads that have done their steps keep their runs until it is open.
@@ -61,15 +61,15 @@ struct Trial<Q> {
 impl<Q: Shares> Trial<Q> {
     fn new(program: &Program) -> Self {
         let queue = Arc::new(Q::new(&program.setup));
-        let seat = |_| {
+        let caller = |_| {
             let queue = Arc::clone(&queue);
             let look = move || _ = queue.shared().look(|queue| queue.asleep());
-            Seat::new(Arc::new(look))
+            Caller::of_queue(look)
         };
         // The last thread is the one that concludes.
         let threads = 0..=program.threads.len();
         Self {
-            seats: threads.clone().map(seat).collect(),
+            callers: threads.clone().map(caller).collect(),
             is_exact: program.is_exact,
             history: RefCell::new((0, threads.map(|_| Vec::new()).collect())),
             is_open: Cell::new(false),
@@ -134,8 +134,8 @@ impl<Q: Shares> Worker<'_, Q> {
                 return;
             }
         };
-        let others = self.trial.seats.iter();
-        let _ = others.take_while(|seat| !seat.give(order)).count();
+        let others = self.trial.callers.iter();
+        let _ = others.take_while(|caller| !caller.give(order)).count();
     }
 
     /// The step with the runs that it is about; `None` if there is none.
@@ -163,8 +163,11 @@ impl<Q: Shares> Worker<'_, Q> {
                 returned: u64::MAX,
             }));
         });
-        let seat = &trial.seats[thread];
-        let answer = trial.queue.perform(seat, &operation, &mut self.runs).await;
+        let caller = &trial.callers[thread];
+        let answer = trial
+            .queue
+            .perform(caller, &operation, &mut self.runs)
+            .await;
         trial.record(|returned, history| {
             let first = history[thread].len() - count;
             let steps = &mut history[thread][first..];

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use requeue_proptest::histories::Operation;
 use requeue_proptest::subject::{Answer, Call, Drain, GroupOrder, Key, answer_of};
-use requeue_schedules::{Order, Runs, SECOND, Seat, Shares, Tasks, Threads, begin, explore, quiet};
+use requeue_schedules::{
+    Caller, Order, Runs, SECOND, Shares, Tasks, Threads, begin, explore, quiet,
+};
 use requeue_std::Leftover;
 use requeue_std::binding::Drained;
 use requeue_std::priority::{Groups, Plain, WithSuspension};
@@ -29,7 +31,7 @@ use shuttle::future::yield_now;
 use shuttle::rand::{Rng, thread_rng};
 
 use crate::plan::{KEYS, ONE, Plan, Stop, plans};
-use crate::run::{Shop, Works};
+use crate::run::{Fixture, Works};
 
 type Boards<P> = requeue_schedules::Boards<P, 16>;
 
@@ -53,10 +55,10 @@ explored! {
 }
 
 /// A queue, and what is done to it.
-struct Scene<Q: Works> {
-    shop: Arc<Shop<Q>>,
+struct Trial<Q: Works> {
+    fixture: Arc<Fixture<Q>>,
     /// Where each run is waited for.
-    seats: [Seat; 2],
+    callers: [Caller; 2],
     /// What the runs have handed back.
     left: RefCell<Vec<Leftover<Key>>>,
     ended: Cell<usize>,
@@ -65,22 +67,22 @@ struct Scene<Q: Works> {
 type Thread = Pin<Box<dyn Future<Output = ()>>>;
 
 fn play<Q: Works>(plan: &Plan) {
-    let scene = Rc::new(Scene {
-        shop: Arc::new(Shop::<Q>::new(plan)),
-        seats: [(); 2].map(|()| Seat::new(Arc::new(|| ()))),
+    let trial = Rc::new(Trial {
+        fixture: Arc::new(Fixture::<Q>::new(plan)),
+        callers: Default::default(),
         left: RefCell::default(),
         ended: Cell::new(0),
     });
-    let shared = scene.shop.queue.shared();
+    let shared = trial.fixture.queue.shared();
     let _ = answer_of(shared, &Operation::Order(GroupOrder::LimitAll(ONE)));
-    let threads = scene.threads(plan);
+    let threads = trial.threads(plan);
     let count = threads.len();
     begin(threads);
-    scene.check_workers();
+    trial.check_workers();
     for _ in 0..3 {
         Q::advance(SECOND);
         quiet();
-        scene.check_workers();
+        trial.check_workers();
     }
     shared.shut_down();
     // Each key may hang in two runs.
@@ -89,84 +91,85 @@ fn play<Q: Works>(plan: &Plan) {
         Q::advance(SECOND);
     }
     quiet();
-    assert_eq!(scene.ended.get(), count, "a thread sleeps for ever");
-    scene.settle();
+    assert_eq!(trial.ended.get(), count, "a thread sleeps for ever");
+    trial.settle();
 }
 
-impl<Q: Works> Scene<Q> {
+impl<Q: Works> Trial<Q> {
     fn threads(self: &Rc<Self>, plan: &Plan) -> Vec<Thread> {
         let mut threads = Vec::new();
         for keys in plan.adds.clone() {
-            threads.push(self.thread(async move |scene| {
-                keys.into_iter().for_each(|key| scene.shop.add(key));
+            threads.push(self.thread(async move |trial| {
+                keys.into_iter().for_each(|key| trial.fixture.add(key));
             }));
         }
         for number in 0..plan.runs {
-            threads.push(self.thread(async move |scene| scene.run(number).await));
+            threads.push(self.thread(async move |trial| trial.run(number).await));
         }
         let changes = plan.changes.clone();
-        threads.push(self.thread(async move |scene| {
+        threads.push(self.thread(async move |trial| {
             for workers in changes {
                 at_any_moment().await;
-                scene.shop.concurrency.set(workers);
+                trial.fixture.concurrency.set(workers);
             }
         }));
         for stop in plan.stops.clone() {
-            threads.push(self.thread(async move |scene| {
+            threads.push(self.thread(async move |trial| {
                 at_any_moment().await;
-                scene.stop(stop).await;
+                trial.stop(stop).await;
             }));
         }
         threads
     }
 
     fn thread(self: &Rc<Self>, work: impl AsyncFnOnce(&Self) + 'static) -> Thread {
-        let scene = Rc::clone(self);
+        let trial = Rc::clone(self);
         Box::pin(async move {
-            work(&scene).await;
-            scene.ended.set(scene.ended.get() + 1);
+            work(&trial).await;
+            trial.ended.set(trial.ended.get() + 1);
         })
     }
 
     /// Runs workers. If they are dropped, or cannot begin, others do what is left.
     async fn run(&self, number: usize) {
-        let Self { shop, seats, .. } = self;
-        let mut left = Q::run(shop, &seats[number], shop.plan.refused).await;
+        let Self {
+            fixture, callers, ..
+        } = self;
+        let mut left = Q::run(fixture, &callers[number], fixture.plan.refused).await;
         if left.is_none() {
-            shop.queue.shared().shut_down();
-            let seat = Seat::new(Arc::new(|| ()));
-            left = Q::run(shop, &seat, None).await;
+            fixture.queue.shared().shut_down();
+            left = Q::run(fixture, &Caller::default(), None).await;
         }
         self.left.borrow_mut().extend(left.unwrap());
     }
 
     async fn stop(&self, stop: Stop) {
-        let queue = &self.shop.queue;
+        let queue = &self.fixture.queue;
         let call = match stop {
             Stop::ShutDown => return queue.shared().shut_down(),
-            Stop::Token => return self.shop.token.cancel(),
+            Stop::Token => return self.fixture.token.cancel(),
             Stop::Dropped => {
-                self.seats[0].give(Order::Drop);
+                self.callers[0].give(Order::Drop);
                 return;
             }
             Stop::Drain => Operation::Start(Call::Drain),
             Stop::WaitDrained => Operation::Drained(Drain(0)),
         };
-        let seat = Seat::new(Arc::new(|| ()));
-        let drained = queue.perform(&seat, &call, &mut Runs::new(0)).await;
+        let (caller, mut runs) = (Caller::default(), Runs::new(0));
+        let drained = queue.perform(&caller, &call, &mut runs).await;
         if drained == Some(Answer::Drained(Drained::Complete)) {
-            assert!(self.shop.is_idle(), "it has not drained");
+            assert!(self.fixture.is_idle(), "it has not drained");
         }
     }
 
     /// When nothing moves any more, as many workers wait as were asked for, and for a reason.
     fn check_workers(&self) {
-        let shared = self.shop.queue.shared();
+        let shared = self.fixture.queue.shared();
         let (asleep, stats) = shared.look(|queue| (queue.asleep(), queue.stats()));
-        if shared.is_shutting_down() || !self.shop.is_idle() {
+        if shared.is_shutting_down() || !self.fixture.is_idle() {
             return;
         }
-        let wanted = Q::wanted(&self.shop);
+        let wanted = Q::wanted(&self.fixture);
         assert_eq!(asleep as usize, wanted, "workers that wait");
         assert!(
             wanted == 0 || stats.ready == 0,
@@ -176,7 +179,7 @@ impl<Q: Works> Scene<Q> {
 
     /// What workers have done and what is left are together what was accepted.
     fn settle(&self) {
-        let Shop { queue, plan, .. } = &*self.shop;
+        let Fixture { queue, plan, .. } = &*self.fixture;
         let take = || {
             let ready = queue.shared().take_ready();
             ready.or_else(|| queue.shared().take_delayed())
@@ -185,7 +188,7 @@ impl<Q: Works> Scene<Q> {
         for leftover in self.left.take().into_iter().chain(std::iter::from_fn(take)) {
             left[usize::from(leftover.key)] += 1;
         }
-        for (key, (account, left)) in self.shop.accounts().iter().zip(left).enumerate() {
+        for (key, (account, left)) in self.fixture.accounts().iter().zip(left).enumerate() {
             assert!(!account.is_running, "key {key} is still active");
             let is_kept = left > 0 || !account.is_due();
             assert!(is_kept, "key {key} is lost: {account:?}");

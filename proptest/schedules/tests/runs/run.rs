@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use requeue_embassy::{RunContext, RunLimits};
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key, Kind};
-use requeue_schedules::{Boards, SECOND, Seat, Shares, Tasks, Threads};
+use requeue_schedules::{Boards, Caller, SECOND, Shares, Tasks, Threads};
 use requeue_std::binding::{Shared, ThreadHost};
 use requeue_std::{Action, Concurrency, Leftover, Workers, refuse_threads};
 use requeue_tokio::CancellationToken;
@@ -17,8 +17,8 @@ use shuttle::future::{block_on, yield_now};
 
 use crate::plan::{Ending, KEYS, Plan, setup};
 
-/// What a reconciler knows.
-pub(crate) struct Shop<Q> {
+/// A queue, its reconciler, and what the reconciler knows.
+pub(crate) struct Fixture<Q> {
     pub(crate) queue: Q,
     pub(crate) plan: Plan,
     pub(crate) concurrency: Concurrency,
@@ -32,8 +32,8 @@ pub(crate) struct Shop<Q> {
 /// What a key was added for, and what became of it.
 ///
 /// Each add is for a change of what the key names. A run sees all changes that there are when it
-/// begins, and is owed to a key until one has seen the changes of all adds that were accepted and
-/// has not asked for another.
+/// begins. A key has to run until a run has seen the change of every accepted add, and asks for no
+/// other run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
     changes: usize,
@@ -64,14 +64,14 @@ pub(crate) trait Works: Shares {
     const CATCHES: bool = true;
 
     /// How many workers there have to be.
-    fn wanted(shop: &Shop<Self>) -> usize {
-        shop.plan.runs * shop.concurrency.get()
+    fn wanted(fixture: &Fixture<Self>) -> usize {
+        fixture.plan.runs * fixture.concurrency.get()
     }
 
     /// The runtime's `run`, until it returns. `None` if it was dropped or could not begin.
     async fn run(
-        shop: &Arc<Shop<Self>>,
-        seat: &Seat,
+        fixture: &Arc<Fixture<Self>>,
+        caller: &Caller,
         refused: Option<usize>,
     ) -> Option<Vec<Leftover<Key>>>;
 }
@@ -82,17 +82,17 @@ where
     Shared<ThreadHost<Key, P, AnyLimiter, S>>: Send + Sync,
 {
     async fn run(
-        shop: &Arc<Shop<Self>>,
-        _: &Seat,
+        fixture: &Arc<Fixture<Self>>,
+        _: &Caller,
         refused: Option<usize>,
     ) -> Option<Vec<Leftover<Key>>> {
         refuse_threads(refused);
-        let overdue = Arc::clone(shop);
-        let workers = shop.workers();
+        let overdue = Arc::clone(fixture);
+        let workers = fixture.workers();
         let workers = workers.on_overdue(move |key, _| overdue.report(*key));
-        let left = shop
+        let left = fixture
             .queue
-            .run(workers, |key| block_on(shop.reconcile(*key)));
+            .run(workers, |key| block_on(fixture.reconcile(*key)));
         refuse_threads(None);
         left.ok()
     }
@@ -104,16 +104,16 @@ where
     Shared<TaskHost<Key, P, AnyLimiter, S>>: Send + Sync,
 {
     async fn run(
-        shop: &Arc<Shop<Self>>,
-        seat: &Seat,
+        fixture: &Arc<Fixture<Self>>,
+        caller: &Caller,
         _: Option<usize>,
     ) -> Option<Vec<Leftover<Key>>> {
-        let reconciled = Arc::clone(shop);
-        let run = shop.queue.run(shop.workers(), move |key| {
-            let shop = Arc::clone(&reconciled);
-            async move { shop.reconcile(key).await }
+        let reconciled = Arc::clone(fixture);
+        let run = fixture.queue.run(fixture.workers(), move |key| {
+            let fixture = Arc::clone(&reconciled);
+            async move { fixture.reconcile(key).await }
         });
-        seat.wait(run.shut_down_on(shop.token.clone())).await
+        caller.wait(run.shut_down_on(fixture.token.clone())).await
     }
 }
 
@@ -123,32 +123,32 @@ where
 {
     const CATCHES: bool = false;
 
-    fn wanted(shop: &Shop<Self>) -> usize {
-        shop.plan.runs
+    fn wanted(fixture: &Fixture<Self>) -> usize {
+        fixture.plan.runs
     }
 
     /// One worker.
     async fn run(
-        shop: &Arc<Shop<Self>>,
-        seat: &Seat,
+        fixture: &Arc<Fixture<Self>>,
+        caller: &Caller,
         _: Option<usize>,
     ) -> Option<Vec<Leftover<Key>>> {
         let limits = RunLimits::new().timeout(SECOND);
-        let limits = match shop.plan.gives_up {
+        let limits = match fixture.plan.gives_up {
             true => limits.max_retries(0),
             false => limits,
         };
-        let reconcile = async |key: &Key, _: RunContext| shop.reconcile(*key).await;
-        let run = shop
+        let reconcile = async |key: &Key, _: RunContext| fixture.reconcile(*key).await;
+        let run = fixture
             .queue
             .run_with(limits, reconcile, |_, _, _| {}, |_, _| {});
-        seat.wait(run).await?.unwrap();
-        Some(shop.queue.leftovers().collect())
+        caller.wait(run).await?.unwrap();
+        Some(fixture.queue.leftovers().collect())
     }
 }
 
-impl<Q: Works> Shop<Q> {
-    /// A shop of a new queue.
+impl<Q: Works> Fixture<Q> {
+    /// A new queue, and nothing done yet.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             queue: Q::new(&setup::<Q>()),

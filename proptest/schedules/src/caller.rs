@@ -1,4 +1,4 @@
-//! How a thread of a schedule waits for a call of tasks.
+//! How a thread of a schedule waits for a call of tasks, and how another thread drops or moves it.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Where a thread waits for its calls, so that others can have a call dropped, or moved.
-pub struct Seat {
+/// A thread that makes calls, one at a time. Other threads can drop the call, or move it.
+#[derive(Default)]
+pub struct Caller {
     /// Takes the lock of the queue.
-    look: Arc<dyn Fn() + Send + Sync>,
+    look: Option<Look>,
     /// The thread, while it waits.
     task: RefCell<Option<Waker>>,
     order: Cell<Option<Order>>,
 }
+
+type Look = Arc<dyn Fn() + Send + Sync>;
 
 /// What becomes of a call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +28,12 @@ pub enum Order {
     Move,
 }
 
-impl Seat {
-    /// A seat of a queue, whose lock this function takes.
-    pub fn new(look: Arc<dyn Fn() + Send + Sync>) -> Self {
+impl Caller {
+    /// A caller whose wakers call this function, which takes the queue's lock.
+    pub fn of_queue(look: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
-            look,
-            task: RefCell::default(),
-            order: Cell::default(),
+            look: Some(Arc::new(look)),
+            ..Self::default()
         }
     }
 
@@ -61,7 +63,7 @@ impl Seat {
             self.task.replace(Some(context.waker().clone()));
             let bell = bell.get_or_insert_with(|| {
                 Arc::new(Bell {
-                    look: Arc::clone(&self.look),
+                    look: self.look.clone(),
                     task: context.waker().clone(),
                     is_dead: AtomicBool::new(false),
                 })
@@ -81,7 +83,7 @@ impl Seat {
 /// A waker that takes the queue's lock: so the waking thread must not hold that, and may be
 /// interrupted before, as before shuttle's own operations.
 struct Bell {
-    look: Arc<dyn Fn() + Send + Sync>,
+    look: Option<Look>,
     task: Waker,
     /// The call has another waker.
     is_dead: AtomicBool,
@@ -89,7 +91,9 @@ struct Bell {
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        (self.look)();
+        if let Some(look) = &self.look {
+            look();
+        }
         if !self.is_dead.load(Ordering::SeqCst) {
             self.task.wake_by_ref();
         }
