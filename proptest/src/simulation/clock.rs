@@ -16,7 +16,7 @@ pub struct VirtualClock(Rc<Agenda>);
 
 struct Agenda {
     now: Cell<Instant>,
-    tasks: RefCell<BTreeMap<Slot, Task>>,
+    tasks: RefCell<BTreeMap<Due, Task>>,
     /// How many tasks were planned.
     planned: Cell<u64>,
 }
@@ -24,7 +24,7 @@ struct Agenda {
 pub(super) type Task = Box<dyn FnOnce()>;
 
 /// When a task is due: the time, the rank among those of one time, and the order of planning.
-pub(super) type Slot = (Instant, u8, u64);
+pub(super) type Due = (Instant, u8, u64);
 
 impl VirtualClock {
     pub(super) fn new() -> Self {
@@ -39,24 +39,24 @@ impl VirtualClock {
         self.0.now.set(now);
     }
 
-    pub(super) fn plan(&self, at: Instant, rank: u8, task: impl FnOnce() + 'static) -> Slot {
-        let slot = (at, rank, self.0.planned.get());
-        self.0.planned.set(slot.2 + 1);
-        self.0.tasks.borrow_mut().insert(slot, Box::new(task));
-        slot
+    pub(super) fn plan(&self, at: Instant, rank: u8, task: impl FnOnce() + 'static) -> Due {
+        let due = (at, rank, self.0.planned.get());
+        self.0.planned.set(due.2 + 1);
+        self.0.tasks.borrow_mut().insert(due, Box::new(task));
+        due
     }
 
     /// Cancels a task. Returns whether it was still planned.
-    pub(super) fn cancel(&self, slot: Slot) -> bool {
+    pub(super) fn cancel(&self, due: Due) -> bool {
         // Dropped after the borrow, because a waker in it may be foreign code.
-        let cancelled = self.0.tasks.borrow_mut().remove(&slot);
+        let cancelled = self.0.tasks.borrow_mut().remove(&due);
         cancelled.is_some()
     }
 
     /// When the next task is due.
     pub(super) fn next_time(&self) -> Option<Instant> {
         let tasks = self.0.tasks.borrow();
-        tasks.first_key_value().map(|(slot, _)| slot.0)
+        tasks.first_key_value().map(|(due, _)| due.0)
     }
 
     pub(super) fn next_task(&self) -> Option<Task> {
@@ -69,7 +69,7 @@ impl VirtualClock {
             clock: self.clone(),
             until,
             rank,
-            slot: None,
+            planned: None,
         }
     }
 }
@@ -93,29 +93,29 @@ pub struct Alarm {
     clock: VirtualClock,
     until: Instant,
     rank: u8,
-    slot: Option<Slot>,
+    planned: Option<Due>,
 }
 
 impl Future for Alarm {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(slot) = self.slot.take()
-            && !self.clock.cancel(slot)
+        if let Some(due) = self.planned.take()
+            && !self.clock.cancel(due)
         {
             return Poll::Ready(());
         }
         let waker = context.waker().clone();
-        let slot = self.clock.plan(self.until, self.rank, || waker.wake());
-        self.slot = Some(slot);
+        let due = self.clock.plan(self.until, self.rank, || waker.wake());
+        self.planned = Some(due);
         Poll::Pending
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot {
-            self.clock.cancel(slot);
+        if let Some(due) = self.planned {
+            self.clock.cancel(due);
         }
     }
 }

@@ -36,9 +36,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     ///
     /// # Errors
     ///
-    /// As the queue's `add`. A key that is refused because the queue is shutting down is added to
-    /// the queue of the next process, as a caller that got it back would do, so you may ignore that
-    /// error.
+    /// As the queue's `add`. You may ignore [`Rejected::Closed`]: the queue of the next process gets
+    /// the key.
     pub fn add(&self, key: K) -> Result<Added, Rejected<K>> {
         self.add_with(key, AddOptions::new())
     }

@@ -19,7 +19,7 @@ use super::context::Keys;
 use super::history::{History, timeline};
 use super::plan::{PlanOf, Stop, What};
 use super::queue::{Spawn, Start};
-use super::worker::{CurrentRun, Desk, Run, Task};
+use super::worker::{CurrentRun, Run, Task, WorkerLoop};
 use crate::caught::guarded;
 
 /// A world, its queue and its workers, on virtual time: for scripted tests. Made by
@@ -90,7 +90,7 @@ pub struct Simulation<W: World> {
     start: Rc<Start<W>>,
     settings: Settings,
     spawn: Spawn<W>,
-    seats: Vec<Seat<W>>,
+    slots: Vec<Slot<W>>,
     /// The worker whose turn it is.
     turn: Rc<Cell<Option<usize>>>,
     /// The successor begins with what the world lists.
@@ -99,8 +99,8 @@ pub struct Simulation<W: World> {
     pub(super) breach: Option<Breach>,
 }
 
-/// The place of a worker.
-struct Seat<W: World> {
+/// One worker: its task, and its waker.
+struct Slot<W: World> {
     /// `None` if the worker has ended.
     task: Option<Task>,
     bell: Arc<Bell>,
@@ -142,7 +142,7 @@ impl<W: World> Simulation<W> {
             start: Rc::clone(&check.start),
             settings: check.settings.clone(),
             spawn,
-            seats: Vec::new(),
+            slots: Vec::new(),
             turn: Rc::default(),
             has_crashed: false,
             steps: 0,
@@ -401,8 +401,8 @@ impl<W: World> Simulation<W> {
     }
 
     fn start_worker(&mut self, number: usize) {
-        if number == self.seats.len() {
-            self.seats.push(Seat {
+        if number == self.slots.len() {
+            self.slots.push(Slot {
                 task: None,
                 bell: Arc::new(Bell(AtomicBool::new(false))),
                 run: CurrentRun::default(),
@@ -410,30 +410,30 @@ impl<W: World> Simulation<W> {
                 looks: 0,
             });
         }
-        let seat = &mut self.seats[number];
-        seat.bell.0.store(true, Ordering::Relaxed);
-        seat.task = Some((self.spawn)(Desk {
+        let slot = &mut self.slots[number];
+        slot.bell.0.store(true, Ordering::Relaxed);
+        slot.task = Some((self.spawn)(WorkerLoop {
             number,
             workers: Rc::clone(&self.workers),
             world: Rc::clone(&self.world),
             history: Rc::clone(&self.history),
-            run: Rc::clone(&seat.run),
+            run: Rc::clone(&slot.run),
         }));
     }
 
     fn poll(&mut self, number: usize) {
-        let seat = &mut self.seats[number];
-        seat.has_turn = false;
-        let Some(task) = &mut seat.task else {
+        let slot = &mut self.slots[number];
+        slot.has_turn = false;
+        let Some(task) = &mut slot.task else {
             return;
         };
-        let waker = Arc::clone(&seat.bell).into();
+        let waker = Arc::clone(&slot.bell).into();
         let poll = task.as_mut().poll(&mut Context::from_waker(&waker));
-        if let Some(run) = &*seat.run.borrow() {
+        if let Some(run) = &*slot.run.borrow() {
             run.polls.set(run.polls.get() + 1);
         }
         if poll.is_ready() {
-            seat.task = None;
+            slot.task = None;
         }
         if self.history.aborts.take() {
             self.abort(number);
@@ -443,42 +443,42 @@ impl<W: World> Simulation<W> {
 
     /// The worker's task is dropped, and the guard of its run with it: the key is retried.
     fn abort(&mut self, number: usize) {
-        let seat = &mut self.seats[number];
-        if let Some(run) = seat.run.take() {
+        let slot = &mut self.slots[number];
+        if let Some(run) = slot.run.take() {
             let what = "run is ABORTED, its future dropped";
             self.history.write(Some(number), Some(&run.key), what);
             self.workers.aborted(&run.key);
         }
-        seat.task = None;
+        slot.task = None;
     }
 
     /// When there is something to do next, now that all workers are there, and those who were woken
     /// have their turns.
     fn next_time(&mut self) -> Option<Instant> {
         for number in 0..self.workers.count() {
-            let seat = self.seats.get(number);
-            let is_missing = seat.is_none_or(|seat| seat.task.is_none());
+            let slot = self.slots.get(number);
+            let is_missing = slot.is_none_or(|slot| slot.task.is_none());
             if is_missing && !self.history.queue().is_shutting_down() {
                 self.start_worker(number);
             }
         }
         let history = &self.history;
-        for (number, seat) in self.seats.iter_mut().enumerate() {
-            let was_woken = seat.bell.0.swap(false, Ordering::Relaxed);
-            if !was_woken || seat.has_turn {
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            let was_woken = slot.bell.0.swap(false, Ordering::Relaxed);
+            if !was_woken || slot.has_turn {
                 continue;
             }
-            let site = seat.run.borrow().as_ref().map(|run| run.next_site());
+            let site = slot.run.borrow().as_ref().map(|run| run.next_site());
             let site = site.unwrap_or_else(|| {
-                seat.looks += 1;
-                let (key, run, point) = (None, number as u64, seat.looks);
+                slot.looks += 1;
+                let (key, run, point) = (None, number as u64, slot.looks);
                 Site { key, run, point }
             });
             let choice = history.choose(site, Point::Turn);
             let (at, turn) = (history.now() + choice.delay, Rc::clone(&self.turn));
             let clock = &history.clock;
             clock.plan(at, choice.rank, move || turn.set(Some(number)));
-            seat.has_turn = true;
+            slot.has_turn = true;
         }
         history.clock.next_time()
     }
@@ -507,8 +507,8 @@ impl<W: World> Simulation<W> {
 
     /// Checks that no run is one that does not end.
     fn no_run(&self, is_endless: impl Fn(&Run<W::Key>) -> bool) -> Result<(), Breach> {
-        for (number, seat) in self.seats.iter().enumerate() {
-            if let Some(run) = seat.run.borrow().as_ref().filter(|run| is_endless(run)) {
+        for (number, slot) in self.slots.iter().enumerate() {
+            if let Some(run) = slot.run.borrow().as_ref().filter(|run| is_endless(run)) {
                 let reason = format!(
                     "run {} of {:?} began at {} on worker {number} and was polled {} times",
                     run.number,
@@ -550,7 +550,7 @@ impl<W: World> Simulation<W> {
         self.history.queue().shut_down();
         self.attempt(|simulation| {
             if matches!(stop, Stop::Abort | Stop::Crash) {
-                (0..simulation.seats.len()).for_each(|number| simulation.abort(number));
+                (0..simulation.slots.len()).for_each(|number| simulation.abort(number));
             }
             if stop == Stop::Crash {
                 simulation.has_crashed = true;
@@ -562,7 +562,7 @@ impl<W: World> Simulation<W> {
 
     /// Whether the queue is shut down, and all workers have ended.
     fn is_over(&self) -> bool {
-        self.history.queue().is_shutting_down() && self.seats.iter().all(|seat| seat.task.is_none())
+        self.history.queue().is_shutting_down() && self.slots.iter().all(|slot| slot.task.is_none())
     }
 
     fn leftovers(&mut self) -> Vec<Leftover<W::Key>> {

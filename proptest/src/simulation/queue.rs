@@ -16,7 +16,7 @@ use requeue_core::{AddOptions, Leftover, Queue, Rejected, Scheduled};
 
 use super::World;
 use super::clock::VirtualClock;
-use super::worker::{Desk, Task};
+use super::worker::{Task, WorkerLoop};
 
 /// The queue of a simulation. [`Keys::queue`](super::Keys::queue) returns it.
 pub type SimQueue<K, P = Plain, L = DefaultController, S = Growable, M = ()> =
@@ -99,7 +99,7 @@ where
 }
 
 /// Starts a worker of a queue.
-pub(super) type Spawn<W> = Box<dyn Fn(Desk<W>) -> Task>;
+pub(super) type Spawn<W> = Box<dyn Fn(WorkerLoop<W>) -> Task>;
 
 /// How each process of a simulation starts: with a queue, and with workers.
 pub(super) type Start<W> = dyn Fn(VirtualClock) -> (Rc<dyn AnyQueue<<W as World>::Key>>, Spawn<W>);
@@ -119,7 +119,8 @@ where
         let lock = Single(RefCell::new(state));
         let queue: Rc<SimQueue<W::Key, P, L, S, M>> = Rc::new(Shared::new(lock, clock));
         let of_workers = Rc::clone(&queue);
-        let spawn = move |desk: Desk<W>| -> Task { Box::pin(desk.work(Rc::clone(&of_workers))) };
+        let spawn =
+            move |worker: WorkerLoop<W>| -> Task { Box::pin(worker.work(Rc::clone(&of_workers))) };
         (queue, Box::new(spawn))
     })
 }

@@ -20,8 +20,8 @@ use crate::caught::{caught, describe};
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What one worker works with.
-pub(super) struct Desk<W: World> {
+/// One worker, and what it works with.
+pub(super) struct WorkerLoop<W: World> {
     pub(super) number: usize,
     pub(super) workers: Rc<Workers<'static, W::Key, W::Error>>,
     pub(super) world: Rc<RefCell<W>>,
@@ -54,7 +54,7 @@ impl<K: Clone> Run<K> {
     }
 }
 
-impl<W: World> Desk<W> {
+impl<W: World> WorkerLoop<W> {
     /// Processes keys until the queue is shut down and drained, or the worker is surplus.
     pub(super) async fn work<H>(self, queue: Rc<Shared<H>>)
     where
