@@ -14,7 +14,7 @@
 //!   get          -> waits
 //! ```
 //!
-//! [`lines`] and [`grammar`] say what a line may be, and what the steps mean.
+//! The README explains the language. [`lines`] makes plain steps of the lines, and [`grammar`] reads them.
 
 mod grammar;
 mod lines;

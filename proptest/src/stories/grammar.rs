@@ -1,18 +1,5 @@
-//! What the steps of a story mean: operations by the names and arguments that they have in
-//! `requeue_core`, and these words.
-//!
-//! - `get` takes the first ready key. If there is none, it answers as a call that waits for a key
-//!   does, which is `waits` or `closed`.
-//! - `finish 1 Retry` completes the last run of key 1, and `finish 1#2 Retry` its second run.
-//! - `queue` makes a new queue, on whose clock nothing has passed. In it a failed key waits 1 ms, 2
-//!   ms and so on. `backoff 10ms 1s` is another first and longest delay, `fast 2 1ms 9ms` a limiter
-//!   whose first two delays are short, and with both limiters the longest delay counts. `run_rate
-//!   100 burst 2` is 100 runs a second, and two at once.
-//! - `room 3` leaves room for three keys: it limits the queue, or fills it with keys whose delays
-//!   never end.
-//! - `start` begins a call that waits, and `settle` lets all calls run. It answers what calls have
-//!   returned since the last time, in alphabetical order. `drop_call 2` cancels the second of those
-//!   that still wait, and `nudge_call 2` polls it.
+//! What the steps of a story mean. The README explains the language: operations have the names and
+//! arguments that they have in `requeue_core`.
 
 use std::str::FromStr;
 use std::time::Duration;

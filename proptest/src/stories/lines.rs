@@ -1,12 +1,7 @@
-//! The lines of a story, one step each.
+//! The lines of a story as steps of one operation each. The README explains the language: `add 1..9`,
+//! `run 1`, `not_before 5ms`, `20 times` and `for X in 1, 2` become plain steps here.
 //!
-//! - Some lines stand for several. `add 1 2 3` adds each of three keys, and `add 1..9` each of nine.
-//!   `get -> 2 3` gets two keys. `run 1` gets key 1 and completes its run: with `done`, or as `run 1
-//!   Retry` says. `not_before 5ms` finds nothing to get until 5 ms have passed. `start get, drain`
-//!   starts two calls.
-//! - `20 times` repeats the lines below it that are indented, and `for X in 1, 2` puts each value in
-//!   the place of `X`.
-//! - A line that ends with a comma goes on in the next, and one that begins with `#` is a comment.
+//! A line that ends with a comma continues in the next. One that begins with `#` is a comment.
 
 use std::iter::repeat_n;
 use std::time::Duration;
@@ -25,14 +20,6 @@ pub(crate) struct Line {
 
 /// How long before its time a key is still not to be had.
 const MILLISECOND: Duration = Duration::from_millis(1);
-
-impl Line {
-    /// The step, and its answer.
-    pub(crate) fn parts(&self) -> (&str, &str) {
-        let (step, answer) = self.text.split_once("->").unwrap_or((&self.text, ""));
-        (step.trim(), answer.trim())
-    }
-}
 
 impl Rule {
     /// The steps of its story, one a line.
@@ -90,6 +77,12 @@ fn unfolded(lines: &[Line]) -> Result<Vec<Line>, String> {
 }
 
 impl Line {
+    /// The step, and its answer.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        let (step, answer) = self.text.split_once("->").unwrap_or((&self.text, ""));
+        (step.trim(), answer.trim())
+    }
+
     /// Says what is wrong with it, and where it is.
     pub(crate) fn wrong(&self, wrong: &str) -> String {
         let (group, number, text) = (self.group, self.number, self.text.trim());
