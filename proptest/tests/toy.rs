@@ -50,7 +50,7 @@ mod conforms_with_a_budget {
 
 const NOTHING: u8 = 0;
 /// A call that is cancelled does not tell the queue, so its wake is lost.
-const LOSES_THE_BATON: u8 = 1;
+const LOSES_THE_WAKE: u8 = 1;
 /// A call that waits for the drain is not registered to be woken.
 const FORGETS_THE_DRAIN: u8 = 2;
 /// An alarm that is set is not set again for an earlier deadline.
@@ -141,7 +141,7 @@ struct Getting<const F: u8>(Option<ToyWait<F>>);
 
 impl<const F: u8> Drop for Getting<F> {
     fn drop(&mut self) {
-        if F == LOSES_THE_BATON {
+        if F == LOSES_THE_WAKE {
             mem::forget(self.0.take());
         }
     }

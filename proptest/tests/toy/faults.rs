@@ -6,7 +6,7 @@ use requeue_proptest::histories::{Operation, calls, find};
 use requeue_proptest::subject::{Call, OnWorkQueue};
 
 use super::{
-    FORGETS_THE_DRAIN, HANDS_OUT_TWICE, KEEPS_THE_OLD_ALARM, LEAKS_THE_RUN, LOSES_THE_BATON,
+    FORGETS_THE_DRAIN, HANDS_OUT_TWICE, KEEPS_THE_OLD_ALARM, LEAKS_THE_RUN, LOSES_THE_WAKE,
     OVERLOOKS_PANICS, POISONS_ITS_LOCK, ROUNDS_TIME_DOWN, Toy, YIELDS_WITH_A_KEY,
 };
 
@@ -53,18 +53,18 @@ fn finds_among<const F: u8>(
 }
 
 #[test]
-fn a_lost_baton_is_found() {
-    finds::<LOSES_THE_BATON>(5, &["is cancelled", "still waiting"], "waits");
-    let failure = failure_of::<LOSES_THE_BATON>("waits", "a_woken_getter_passes_the_wake_on");
+fn a_lost_wake_is_found() {
+    finds::<LOSES_THE_WAKE>(5, &["is cancelled", "still waiting"], "waits");
+    let failure = failure_of::<LOSES_THE_WAKE>("waits", "a_woken_getter_passes_the_wake_on");
     assert!(failure.contains("passes the wake on"), "{failure}");
 }
 
 #[test]
-fn the_readme_shows_what_is_reported_of_a_lost_baton() {
+fn the_readme_shows_what_is_reported_of_a_lost_wake() {
     let readme = include_str!("../../README.md");
-    let history = find::<Faulty<LOSES_THE_BATON>>(Some(calls().boxed())).unwrap();
+    let history = find::<Faulty<LOSES_THE_WAKE>>(Some(calls().boxed())).unwrap();
     let mut shown = format!("{history}\n\nRules that fail:\n");
-    for rule in rules_broken::<Faulty<LOSES_THE_BATON>>() {
+    for rule in rules_broken::<Faulty<LOSES_THE_WAKE>>() {
         shown += &format!("  {}::{}: {}\n", rule.group, rule.name, rule.text);
     }
     assert!(
@@ -75,7 +75,7 @@ fn the_readme_shows_what_is_reported_of_a_lost_baton() {
 
 #[test]
 fn calls_that_come_and_go_many_times_are_shown_once() {
-    let failure = failure_of::<LOSES_THE_BATON>("waits", "a_place_is_given_back");
+    let failure = failure_of::<LOSES_THE_WAKE>("waits", "a_place_is_given_back");
     assert!(failure.lines().count() < 12, "{failure}");
 }
 
@@ -83,7 +83,7 @@ fn calls_that_come_and_go_many_times_are_shown_once() {
 #[test]
 fn the_first_rule_that_fails_is_shown_and_all_are_listed() {
     let failure =
-        std::panic::catch_unwind(|| hold_all::<Faulty<LOSES_THE_BATON>>("toy")).unwrap_err();
+        std::panic::catch_unwind(|| hold_all::<Faulty<LOSES_THE_WAKE>>("toy")).unwrap_err();
     let report = failure.downcast_ref::<String>().unwrap();
     assert!(report.starts_with("waits::a_woken_getter_passes_the_wake_on\n"));
     let (_, list) = report.split_once("\n\nRules that fail:\n").unwrap();
@@ -93,8 +93,8 @@ fn the_first_rule_that_fails_is_shown_and_all_are_listed() {
 /// As the test does that `conformance!` makes. What fails is kept where it does no harm.
 #[test]
 fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
-    let kept = concat!(env!("CARGO_TARGET_TMPDIR"), "/lost_baton.txt");
-    let drawn = || drawn::histories_of_calls::<Faulty<LOSES_THE_BATON>>(kept);
+    let kept = concat!(env!("CARGO_TARGET_TMPDIR"), "/lost_wake.txt");
+    let drawn = || drawn::histories_of_calls::<Faulty<LOSES_THE_WAKE>>(kept);
     let failure = std::panic::catch_unwind(drawn).unwrap_err();
     let report = failure.downcast_ref::<String>().unwrap();
     for phrase in [
