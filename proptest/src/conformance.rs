@@ -159,7 +159,7 @@ fn run(
 #[derive(Default)]
 struct Tried {
     not: Vec<NotTried>,
-    /// And how the case of each has failed.
+    /// And how the story of each has failed.
     broken: Vec<(&'static Rule, String)>,
 }
 

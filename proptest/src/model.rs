@@ -15,6 +15,7 @@ mod shutdown;
 mod suspend;
 
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use requeue_core::binding::Wake;
@@ -130,26 +131,8 @@ struct Burst {
     due: Instant,
 }
 
-static UNKNOWN: Entry = Entry {
-    queued: None,
-    ready: None,
-    active: false,
-    running: 0,
-    cancelled: false,
-    deadline: None,
-    burst: None,
-    suspended: None,
-    plan: None,
-    resumed: false,
-    timed_out: false,
-    pauses: 0,
-    record: AnyRecord::Fresh,
-    held_until: Instant::EPOCH,
-    rests: None,
-    run: 0,
-    started: None,
-    first_added: None,
-};
+/// What is known of a key that was never added.
+static UNKNOWN: LazyLock<Entry> = LazyLock::new(Entry::default);
 
 impl Entry {
     fn level(&self) -> u8 {
@@ -329,8 +312,8 @@ impl Model {
         held.saturating_sub(self.capacity.unwrap_or(usize::MAX))
     }
 
-    /// Ends each operation: a key of which only records are left comes to rest, at most one at a
-    /// time, and what is known of a key for its work ends with that.
+    /// Ends each operation. A key of which only records are left comes to rest, at most one at a
+    /// time. What is known of a key for its work ends with the work.
     fn settle(&mut self) {
         let next = self.next_number();
         for entry in &mut self.keys {

@@ -878,13 +878,6 @@ mod tests {
 
     use super::*;
 
-    /// The name of an operation, as it is printed.
-    fn name(operation: &Operation) -> String {
-        let printed = format!("{operation:?}");
-        let name = printed.split(|c: char| !c.is_alphanumeric()).next();
-        name.unwrap_or_default().to_owned()
-    }
-
     #[test]
     fn each_operation_is_drawn_or_is_a_look() {
         let source = include_str!("operation.rs");
@@ -902,11 +895,11 @@ mod tests {
             .iter()
             .map(|kind| (kind.draw)(&mut Bytes::new(&[], &any)));
         let looks = Operation::looks(1);
-        // A case does this, by itself.
-        let by_case = [Operation::PanicUnderLock, Operation::Drained(Drain(0))];
+        // Stories do this, and drawn histories do not.
+        let by_story = [Operation::PanicUnderLock, Operation::Drained(Drain(0))];
         let known: BTreeSet<String> = drawn
             .chain(looks)
-            .chain(by_case)
+            .chain(by_story)
             .map(|it| name(&it))
             .collect();
         let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();

@@ -231,8 +231,8 @@ impl Upstream {
         Scheduled { delay, added }
     }
 
-    /// A key whose delay is ended by an add that does not raise it stands among the ready keys as
-    /// if it had been ready since its own add.
+    /// An add that ends a delay and does not raise the key: the key stands among the ready keys as
+    /// if it had been ready since its first add.
     fn keep_place(&mut self, key: Key, counter: u64) {
         self.counters.retain(|(counted, _)| *counted != key);
         self.counters.push((key, counter));
