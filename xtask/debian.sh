@@ -18,18 +18,24 @@ apt() {
 apt update
 # shellcheck disable=SC2086 # Several packages.
 apt install --download-only --no-install-recommends --yes $packages
-for package in apt/cache/archives/*.deb; do dpkg -x "$package" root; done
+for package in apt/cache/archives/*.deb; do
+  # Each is unpacked once: another step may be running a program of an earlier call.
+  [ ! -e "$package.unpacked" ] || continue
+  dpkg -x "$package" root
+  touch "$package.unpacked"
+done
 # Debian keeps PostgreSQL's programs in a folder of their version, `initdb` beside `postgres`.
 for name in "$program" initdb; do
   for found in root/usr/bin/"$name" root/usr/sbin/"$name" root/usr/lib/postgresql/*/bin/"$name"; do
-    [ -f "$found" ] || continue
-    cat >"bin/$name" <<END
+    [ -f "$found" ] && [ ! -e "bin/$name" ] || continue
+    cat >"bin/$name.new" <<END
 #!/bin/sh
 export VALGRIND_LIB='$folder/root/usr/libexec/valgrind'
 LD_LIBRARY_PATH="\$(echo '$folder'/root/usr/lib/*-linux-gnu):\$(echo '$folder'/root/lib/*-linux-gnu)" \\
   exec '$folder/$found' "\$@"
 END
-    chmod +x "bin/$name"
+    chmod +x "bin/$name.new"
+    mv "bin/$name.new" "bin/$name"
   done
 done
 [ -x "bin/$program" ]
