@@ -333,7 +333,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// [`WithPolicy`](crate::priority::WithPolicy) for this. O(log n).
     ///
     /// The first add of a series sets a deadline, and each further one moves it. The series is over
-    /// when the deadline comes, or is taken back.
+    /// when the deadline comes, is taken back, or is moved by a [hold](crate::Policy).
     ///
     /// Otherwise as [`add_after`](Self::add_after): the deadline is an add that happens later,
     /// also for an active key. Only a deadline that `add_debounced` alone has asked for is made
@@ -495,13 +495,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             None => LOWEST,
         };
         let window = delay.map(|delay| self.window_after(delay, options.slack, now));
-        let backoff = limit.map(|limit| match window {
-            Some(window) if SlackOf::<P, S>::EXISTS && delay == Some(limit) => window.due,
-            _ => now + limit,
-        });
         let mut added = self.merge(id, options.merge, window, now, level);
-        if let Some(backoff) = backoff {
-            self.note_backoff(id, backoff);
+        if options.rate_limited {
+            if let Some(window) = window.filter(|_| delay == limit) {
+                self.note_backoff(id, window.due);
+            }
             added = self.hold_back(id, added, now);
         }
         let delay = delay.unwrap_or(Duration::ZERO);

@@ -67,7 +67,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`cancel`](Self::cancel) | its work is cancelled, and it is no longer suspended |
     /// | [`forget`](Self::forget) | it stays suspended |
     /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
-    /// | shutdown | a leftover, with the time left until the timeout |
+    /// | shutdown | a leftover, also if it was added, with the time left until the timeout. If the timeout had passed by then, it runs |
     ///
     /// A key that is ready or delayed is suspended now. An active key is suspended when its run
     /// ends, with any action. The action still counts: a `Retry` counts a failure, and sets its

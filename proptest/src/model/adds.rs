@@ -29,7 +29,8 @@ impl Model {
         let delay = self.charge(key);
         let due = self.now + delay;
         let added = self.retry_at(key, Window::exact(due), self.retry_level(key));
-        let added = self.back_off(key, due, added);
+        self.note_backoff(key, due);
+        let added = self.hold_back(key, added);
         Ok(Scheduled { delay, added })
     }
 
@@ -58,10 +59,12 @@ impl Model {
             Merge::Once => self.add_once(key, window, level),
             rule => self.merge(key, rule, window, level),
         };
-        if let Some(limit) = limit {
-            let backoff = window.filter(|_| delay == Some(limit));
-            let due = backoff.map_or(self.now + limit, |window| window.due);
-            added = self.back_off(key, due, added);
+        if options.rate_limited {
+            // With a shorter `after`, the limiter does not set the deadline.
+            if let Some(window) = window.filter(|_| delay == limit) {
+                self.note_backoff(key, window.due);
+            }
+            added = self.hold_back(key, added);
         }
         let delay = delay.unwrap_or_default();
         Ok(Scheduled { delay, added })

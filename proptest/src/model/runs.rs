@@ -245,20 +245,18 @@ impl Model {
     }
 
     /// The limiter asks for a deadline of a key, which may wait for another.
-    fn note_backoff(&mut self, key: Key, due: Instant) {
+    pub(super) fn note_backoff(&mut self, key: Key, due: Instant) {
         let deadline = &mut self.entry_mut(key).deadline;
         if let Some(deadline) = deadline.as_mut().filter(|deadline| deadline.due == due) {
             deadline.backs_off = true;
         }
     }
 
-    /// A failure that is no end of a run: the limiter has asked for a deadline. It may have begun a
-    /// hold: the key is no longer ready, nor due before the end of it. Returns what became of the
-    /// add.
+    /// A failure that ends no run may have begun a hold: the key is no longer ready, and not due
+    /// before the end of the hold. Returns what became of the add.
     ///
     /// > `add_rate_limited` while it is ready | delayed until the hold is over
-    pub(super) fn back_off(&mut self, key: Key, due: Instant, added: Added) -> Added {
-        self.note_backoff(key, due);
+    pub(super) fn hold_back(&mut self, key: Key, added: Added) -> Added {
         let held = self.held_until(key);
         if !is_after(held, self.now) {
             return added;
