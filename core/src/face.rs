@@ -899,11 +899,11 @@ macro_rules! queue_face {
         /// | [`cancel`](Self::cancel) | its work is cancelled, and it is no longer suspended |
         /// | [`forget`](Self::forget) | it stays suspended |
         /// | [`expedite`](Self::expedite) | its delay ends, as if it was added now, but not its suspension |
-        /// | shutdown | a leftover, with the time left until the timeout |
+        /// | shutdown | a leftover, also if it was added, with the time left until the timeout. If the timeout had passed by then, it runs |
         ///
         /// A key that is ready or delayed is suspended now. An active key is suspended when its run
         /// ends, with any action. The action still counts: a `Retry` counts a failure, and sets its
-        /// delay. If the timeout has passed by then, the key is ready when its run ends. If a
+        /// delay. If the timeout has passed by then, the next operation ends the suspension. If a
         /// [hold](requeue_core::Policy) ends later than the suspension, the key waits for the hold,
         /// also after `resume`.
         ///

@@ -171,7 +171,8 @@ impl Entry {
 
     /// The present burst: the one whose deadline the key has.
     ///
-    /// > The series is over when the deadline comes, is taken back, or is moved by a hold.
+    /// > The series is over when the deadline comes, is taken back, or is moved by a
+    /// > [hold](crate::Policy).
     fn present_burst(&self) -> Option<Burst> {
         let due = self.deadline?.due;
         self.burst.filter(|burst| burst.due == due)

@@ -71,7 +71,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// A key that is ready or delayed is suspended now. An active key is suspended when its run
     /// ends, with any action. The action still counts: a `Retry` counts a failure, and sets its
-    /// delay. If the timeout has passed by then, the key is ready when its run ends. If a
+    /// delay. If the timeout has passed by then, the next operation ends the suspension. If a
     /// [hold](crate::Policy) ends later than the suspension, the key waits for the hold, also after
     /// `resume`.
     ///
