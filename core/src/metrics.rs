@@ -67,8 +67,9 @@ pub trait Metrics {
         let _ = (priority, keys);
     }
 
-    /// Counts a key that became ready or dirty. A dirty key that is held or suspended when its run
-    /// ends is counted again when it becomes ready.
+    /// Counts a key that became ready or dirty. An action that asks for a run at once counts as an
+    /// add during the run. A dirty key that is held or suspended when its run ends is counted again
+    /// when it becomes ready.
     fn added(&mut self) {}
 
     /// Receives how long a key was ready or dirty before it was handed out. Its delay does not

@@ -61,7 +61,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// - [`Next::Wait`]: no key may run before `until`, unless something changes. `None` if no
     ///   deadline is pending. A key may be ready and have to wait: for a token, for another run of
     ///   its group, or until the queue is unpaused.
-    /// - [`Next::Closed`]: the queue is shut down, and no key is ready.
+    /// - [`Next::Closed`]: the queue is shut down, and no key is ready nor, in a
+    ///   [drain](Self::begin_drain), dirty.
     ///
     /// # Examples
     ///

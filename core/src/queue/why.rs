@@ -43,8 +43,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// When the time comes, the key passes to a later row. A ready key may have others in front of it, which may
     /// use the next token or reach the limit of the group.
     ///
-    /// If several calls ask for a deadline at the same time, `BackingOff` is named if the limiter
-    /// is among them. A key that was [restored](Self::restore) with a delay is `Delayed`.
+    /// If several calls ask for a deadline at the same time, with any [`Merge`](crate::Merge),
+    /// `BackingOff` is named if the limiter is among them. A rate-limited add whose `after` is
+    /// shorter than the limiter's delay is another call. A key that was [restored](Self::restore) with a delay is `Delayed`.
     ///
     /// # Examples
     ///
