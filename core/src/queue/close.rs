@@ -226,7 +226,7 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// [`advance`](Self::advance) applies a bounded number of them.
     ///
     /// A delay of the key is removed with it. Its failure record stays: the leftover has a copy of
-    /// the count.
+    /// the count. Keys of higher levels come first, also if others have [aged](crate::priority::Aging).
     ///
     /// # Examples
     ///

@@ -146,7 +146,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     ///
     /// - A key that you add meanwhile runs before the backlog.
     /// - An operation that names a due key makes that key ready, before earlier keys of the
-    ///   backlog.
+    ///   backlog. A get names the first ready key, whose own deadline may have passed.
     /// - A due key of a higher [level](crate::priority::Levels) is not ready while it is in the
     ///   backlog. Ready keys of lower levels run before it.
     ///

@@ -22,7 +22,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// | [`Suspended`](Why::Suspended) | the key is suspended | its time, `resume` |
     /// | [`Held`](Why::Held) | a [hold] ends no earlier than its deadline | its time, `forget` |
     /// | [`Debounced`](Why::Debounced) | debounced adds have set its deadline | its time, an add |
-    /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline | its time, an add |
+    /// | [`BackingOff`](Why::BackingOff) | the limiter has set its deadline, and no hold has moved it | its time, an add |
     /// | [`Delayed`](Why::Delayed) | another call, or a hold that was forgotten, has set its deadline | its time, an add |
     /// | [`Paused`](Why::Paused) | the queue is paused | `unpause` |
     /// | [`GroupPaused`](Why::GroupPaused) | its group is paused | `unpause_group` |
