@@ -282,7 +282,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         added.map_err(Rejected::Full)
     }
 
-    /// Forgets the failures of a key in any state. A pending delay stays. O(1).
+    /// Forgets the failures of a key in any state. A pending delay stays. O(1). Once a key was
+    /// suspended or polled, first makes due keys ready, in O(log n).
     ///
     /// Returns how many failures were forgotten: zero for a key that the queue does not have. What
     /// the limiter keeps for all keys together, such as the tokens of a

@@ -226,7 +226,9 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// [`advance`](Self::advance) applies a bounded number of them.
     ///
     /// A delay of the key is removed with it. Its failure record stays: the leftover has a copy of
-    /// the count. Keys of higher levels come first, also if others have [aged](crate::priority::Aging).
+    /// the count. Keys of higher levels come first, also if others have
+    /// [aged](crate::priority::Aging). With groups, the keys that a worker could get come first,
+    /// then those of the groups that have waited longest for a limit.
     ///
     /// # Examples
     ///
