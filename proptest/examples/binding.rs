@@ -10,7 +10,7 @@ use requeue_core::storage::Fixed;
 use requeue_core::{Guard, WaitError};
 use requeue_proptest::subject::{
     AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue,
-    Returned, Runtime, handed, panicking, poll_once,
+    Returned, Runtime, handed,
 };
 
 // ---- The runtime: its lock, what its queue is made of, and its way of waiting. ----
@@ -88,10 +88,6 @@ impl Runtime for Bound {
 
     fn calls(&mut self) -> &mut Futures {
         &mut self.calls
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| poll_once(get(Rc::clone(&self.queue))))
     }
 }
 

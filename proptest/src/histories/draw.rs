@@ -9,7 +9,7 @@ use proptest::test_runner::{FileFailurePersistence, RngAlgorithm, TestError, Tes
 
 use super::simpler::{with_plain_steps, without_needless};
 use super::{Crowd, Failure, Looks, Operation, PATIENCE, bytes, check_within};
-use crate::combinations::{Combination, Uses};
+use crate::combinations::Combination;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::watched;
 
@@ -124,11 +124,7 @@ impl Draw {
     ) -> (BoxedStrategy<History>, Search) {
         let abilities = new(&Configuration::exponential()).abilities();
         let drawn = match self {
-            Self::Operations(crowd) => (
-                bytes::setups(),
-                bytes::operations(crowd, Duration::from_nanos(1), Uses::ANY),
-            )
-                .boxed(),
+            Self::Operations(crowd) => bytes::queues_and_operations(crowd),
             Self::Calls => bytes::queues_and_calls(abilities.grain),
         };
         let mut config = ProptestConfig {

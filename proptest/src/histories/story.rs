@@ -7,7 +7,7 @@ use requeue_core::binding::Next;
 use super::pair::Pair;
 use super::{Failure, Looks, Operation};
 use crate::caught::guarded;
-use crate::operation::{Answer, Key, Sleeper};
+use crate::operation::{Answer, Key, Sleeper, name};
 use crate::stories::{BACKOFF, Line, Rule, Step, step};
 use crate::subject::{Call, CallId, Configuration, NewSubject, Subject};
 use crate::watched::{begins, restarts};
@@ -116,12 +116,7 @@ impl Player {
         self.pair.answer = None;
         self.pair.step(operation, Looks::Never)?;
         let answer = self.pair.answer.take();
-        if let Some(
-            Answer::Next(Next::Wait { .. })
-            | Answer::NextMany(Next::Wait { .. })
-            | Answer::Turn(_, Next::Wait { .. }),
-        ) = answer
-        {
+        if answer.as_ref().is_some_and(|it| it.waits().is_some()) {
             let last = self.pair.sleepers.len() - 1;
             let leave = Operation::Leave(Sleeper::Pick(last as u8));
             self.pair.step(&leave, Looks::Never)?;
@@ -175,7 +170,7 @@ fn lacks(step: &Operation, new: NewSubject) -> Option<String> {
             "the queue has no calls that wait"
         }
         Operation::Start(call) if !starts(new, *call) => {
-            return Some(format!("the queue has no call {}", call.name()));
+            return Some(format!("the queue has no call {}", name(call)));
         }
         Operation::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => {
             "the binding does not override next_unrun"

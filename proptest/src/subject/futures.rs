@@ -1,8 +1,7 @@
 //! Calls that are futures, polled by hand: when none is woken any more, everything has settled.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -39,14 +38,6 @@ struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 
 /// How often calls are polled before the test concludes that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
-
-/// Polls a future once and drops it. Returns its output if it was ready.
-pub fn poll_once<F: Future>(future: F) -> Option<F::Output> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
-}
 
 impl Futures {
     /// Creates a driver without calls.
@@ -125,15 +116,6 @@ impl Drive for Futures {
             task.waker = waker;
         }
         self.poll(id);
-    }
-}
-
-impl fmt::Debug for Futures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Futures")
-            .field("waiting", &self.waiting.keys())
-            .field("answers", &self.answers)
-            .finish_non_exhaustive()
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use requeue_core::Instant;
+use requeue_core::binding::{Clock, Host, Shared};
 
 use super::{CallId, Drive, Key, Returned};
 
@@ -14,42 +15,14 @@ pub type ThreadCall = Box<dyn FnOnce() -> Returned + Send>;
 
 /// A queue whose calls are made by threads.
 pub trait CallsOf {
-    /// Returns who sleeps.
-    fn seen(&self) -> Sleeping;
+    /// The types that the queue is made of.
+    type Host: Host<Key = Key>;
 
-    /// Shuts the queue down, and takes all work back.
-    fn end(&self);
+    /// The queue.
+    fn queue(&self) -> &Shared<Self::Host>;
 
-    /// Ends the run of a key, if it is active. Returns whether any key is active.
-    fn release(&self, key: Key) -> bool;
-}
-
-/// Who sleeps, at a moment.
-#[derive(Debug)]
-pub struct Sleeping {
-    /// How many getters sleep, as the queue counts them.
-    pub asleep: usize,
-    /// The earliest deadline of the queue.
-    pub deadline: Option<Instant>,
-    /// How many threads sleep.
-    pub waiting: usize,
-    /// When the first of them looks again by itself.
-    pub alarm: Option<Instant>,
-    /// The time.
-    pub now: Instant,
-}
-
-impl Sleeping {
-    /// Whether no thread has its alarm ringing, and one that waits for a key will look when the
-    /// next deadline comes.
-    fn is_watched(&self) -> bool {
-        let alarm = self.alarm;
-        alarm.is_none_or(|alarm| alarm > self.now)
-            && (self.asleep == 0
-                || self
-                    .deadline
-                    .is_none_or(|due| alarm.is_some_and(|alarm| alarm <= due)))
-    }
+    /// Returns how many threads sleep, and when the first of them looks again by itself.
+    fn sleeping(&self) -> (usize, Option<Instant>);
 }
 
 /// Calls that are made by threads, each by one of its own.
@@ -57,7 +30,6 @@ impl Sleeping {
 /// No thread is ever asked to sleep for some time. The threads of a queue have settled once as many
 /// are asleep as have not answered, and one of them watches the deadline that comes first; that is
 /// found out by looking again and again.
-#[derive(Debug)]
 pub struct ThreadCalls<Q: CallsOf> {
     pub(super) queue: Q,
     waiting: usize,
@@ -75,6 +47,18 @@ impl<Q: CallsOf> ThreadCalls<Q> {
             answers: BTreeMap::new(),
             answered: channel(),
         }
+    }
+
+    /// Whether all threads sleep that wait, no alarm rings, and one that waits for a key will look
+    /// when the next deadline comes.
+    fn is_at_rest(&self) -> bool {
+        let queue = self.queue.queue();
+        let (asleep, deadline) = queue.look(|queue| (queue.asleep(), queue.next_deadline()));
+        let (sleeping, alarm) = self.queue.sleeping();
+        let is_watched = |due| alarm.is_some_and(|alarm| alarm <= due);
+        sleeping == self.waiting
+            && alarm.is_none_or(|alarm| alarm > queue.clock().now())
+            && (asleep == 0 || deadline.is_none_or(is_watched))
     }
 }
 
@@ -100,8 +84,7 @@ impl<Q: CallsOf> Drive for ThreadCalls<Q> {
             self.waiting -= 1;
             self.answers.insert(id, answer);
         }
-        let seen = self.queue.seen();
-        seen.waiting == self.waiting && seen.is_watched()
+        self.is_at_rest()
     }
 
     fn answer(&mut self, id: CallId) -> Option<Returned> {
@@ -116,13 +99,15 @@ impl<Q: CallsOf> Drive for ThreadCalls<Q> {
     fn nudge(&mut self, _: CallId) {}
 }
 
-/// Sends every waiting thread home.
+/// Ends every call that waits.
 impl<Q: CallsOf> Drop for ThreadCalls<Q> {
     fn drop(&mut self) {
-        self.queue.end();
-        let mut key = 0;
-        while self.queue.release(key) && key < Key::MAX {
-            key += 1;
+        let queue = self.queue.queue();
+        queue.shut_down();
+        queue.clear();
+        for (key, _) in queue.snapshot() {
+            // Not every key is active.
+            let _ = queue.release_key(&key);
         }
     }
 }

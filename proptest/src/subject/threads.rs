@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
-use requeue_core::Rejected;
 use requeue_core::binding::{AsShared, Reporter, Shared};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
+use requeue_core::{Instant, Rejected, WaitError};
 use requeue_std::binding::ThreadHost;
 use requeue_std::{ManualClock, WorkQueue};
 
-use super::calls::{returned, waited};
-use super::thread_calls::{CallsOf, Sleeping, ThreadCall, ThreadCalls};
-use super::work_queue::{Runtime, handed, panicking};
-use super::{Call, Configuration, Home, Key, Kind, Returned, Taken};
+use super::calls::returned;
+use super::thread_calls::{CallsOf, ThreadCall, ThreadCalls};
+use super::work_queue::{Runtime, handed};
+use super::{Call, Configuration, Home, Key, Kind, Returned};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
 type Inner<P, S> = WorkQueue<Key, P, AnyLimiter, S>;
 
 /// requeue-std's queue.
-#[derive(Debug)]
 pub struct Threads<P: Kind = Plain, S: Home = Growable> {
     queue: Inner<P, S>,
     figures: SharedFigures,
@@ -52,18 +51,10 @@ where
         self.calls.queue.1.advance(by);
     }
 
-    fn get_at_once(&mut self) -> Option<Taken> {
-        self.queue.get_timeout(Duration::ZERO).ok().and_then(handed)
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| self.queue.try_get())
-    }
-
     fn begin(&self, call: Call) -> Option<ThreadCall> {
         let queue = self.queue.clone();
         Some(Box::new(move || {
-            returned!(queue, call, [], |limit| queue.drain_timeout(limit))
+            returned!(queue, call, [], Ok, |limit| queue.drain_timeout(limit))
         }))
     }
 
@@ -77,31 +68,16 @@ where
 }
 
 /// requeue-std's queue, and its clock.
-#[derive(Debug)]
 pub struct OnThreads<P: Kind, S: Home>(Inner<P, S>, ManualClock);
 
 impl<P: Kind, S: Home> CallsOf for OnThreads<P, S> {
-    fn seen(&self) -> Sleeping {
-        let Self(queue, clock) = self;
-        let queue = queue.as_shared();
-        let (asleep, deadline) = queue.look(|queue| (queue.asleep(), queue.next_deadline()));
-        Sleeping {
-            asleep,
-            deadline,
-            waiting: clock.waiting(),
-            alarm: clock.next_alarm(),
-            now: clock.now(),
-        }
+    type Host = ThreadHost<Key, P, AnyLimiter, S>;
+
+    fn queue(&self) -> &Shared<Self::Host> {
+        self.0.as_shared()
     }
 
-    fn end(&self) {
-        self.0.shut_down();
-        self.0.clear();
-    }
-
-    fn release(&self, key: Key) -> bool {
-        // Not every key is active.
-        let _ = self.0.release_key(&key);
-        self.0.stats().active > 0
+    fn sleeping(&self) -> (usize, Option<Instant>) {
+        (self.1.waiting(), self.1.next_alarm())
     }
 }

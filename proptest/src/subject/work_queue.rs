@@ -4,15 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 use requeue_core::binding::{Clock, Host, Machine, Shared, Wake};
-use requeue_core::priority::Priorities;
 use requeue_core::{Action, Guard, Instant};
 
-use super::apply::behind_lock;
-use super::direct::Home;
+use super::apply::{Home, Kind, behind_lock};
 use super::held::{Held, Taken};
 use super::{
-    Abilities, Answer, Call, CallId, Configuration, Drive, Handed, Key, Kind, Operation, Returned,
-    Subject,
+    Abilities, Answer, Call, CallId, Configuration, Drive, Handed, Key, Operation, Returned,
+    Subject, Ticket,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -57,17 +55,10 @@ pub trait Runtime {
         None
     }
 
-    /// Takes the first ready key by a call that waits for no time, in the runtime's own way. Without
-    /// an override, core's [`Shared::try_get`] is tested alone.
-    fn get_at_once(&mut self) -> Option<Taken> {
-        self.queue().try_get().and_then(handed)
-    }
-
-    /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught:
-    /// [`panicking`] does that. Returns `false`, and does nothing, unless a binding overrides it.
-    /// The rules of panics are not tried then.
+    /// A worker takes the first ready key, panics with it, and is caught: [`panicking`] does that.
+    /// Returns whether it did. Override it if your runtime has a guard of its own.
     fn panic_at_work(&mut self) -> bool {
-        false
+        panicking(|| self.queue().try_get())
     }
 }
 
@@ -96,26 +87,22 @@ where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
 {
-    let (key, failures, priority) = (*guard.key(), guard.failures(), guard.priority());
-    let timed_out = guard.timed_out();
-    let ticket = guard.into_ticket()?;
-    Some(Taken {
+    let key = *guard.key();
+    let handed = Handed {
         key,
-        ticket,
-        failures,
-        priority,
-        timed_out,
-    })
+        ticket: Ticket { key, run: 0 },
+        failures: guard.failures(),
+        priority: guard.priority(),
+        timed_out: guard.timed_out(),
+    };
+    Some(Taken(handed, guard.into_ticket()?))
 }
 
 /// A [`Subject`] for every queue that is a [`Shared`] of core, for at most `MAX` keys if it
 /// grows.
-#[derive(Debug)]
 pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }> {
     runtime: R,
     held: Held,
-    /// A key is taken in turns by asking, and by waiting for no time.
-    waits: bool,
 }
 
 /// Where the queue of a runtime keeps its keys.
@@ -143,7 +130,6 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
                 ..setup.for_at_most(MAX)
             }),
             held: Held::default(),
-            waits: false,
         }
     }
 
@@ -153,38 +139,22 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            levels: KindOf::<R>::LEVELS,
-            groups: KindOf::<R>::GROUPS,
-            ages: KindOf::<R>::AGES,
-            limits_keys: StorageOf::<R>::LIMITS_KEYS,
-            governs: StorageOf::<R>::governs::<KindOf<R>>(),
-            suspends: StorageOf::<R>::suspends::<KindOf<R>>(),
-            slackens: StorageOf::<R>::slackens::<KindOf<R>>(),
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
             places: R::PLACES,
-            ..Abilities::default()
+            ..StorageOf::<R>::abilities::<KindOf<R>>()
         }
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
-        let Self {
-            runtime,
-            held,
-            waits,
-        } = self;
         match *operation {
             Operation::TryGet => {
-                *waits = !*waits;
-                let taken = match *waits {
-                    true => runtime.get_at_once(),
-                    false => runtime.queue().try_get().and_then(handed),
-                };
-                Answer::Work(taken.map(|taken| held.hand(taken)))
+                let taken = self.runtime.queue().try_get().and_then(handed);
+                Answer::Work(taken.map(|taken| self.held.hand(taken)))
             }
-            Operation::PanicAtWork => Answer::Is(runtime.panic_at_work()),
-            _ => behind_lock(runtime.queue(), held, operation),
+            Operation::PanicAtWork => Answer::Is(self.runtime.panic_at_work()),
+            _ => behind_lock(self.runtime.queue(), &mut self.held, operation),
         }
     }
 
