@@ -1,7 +1,7 @@
 //! Configurations in which every option meets every other.
 //!
 //! What a queue can do is a list of [options], each with a few values. A covering array has every
-//! pair of values of two options in one of some forty [combinations](Combination), and with
+//! pair of values of two options in one of some fifty [combinations](Combination), and with
 //! [strength](covering) three every three of them. [`run_combined`](crate::histories::run_combined)
 //! draws histories on each.
 
@@ -97,11 +97,12 @@ impl fmt::Debug for Choice {
 }
 
 macro_rules! choices {
-    (|$it:ident, $unit:ident| $($name:literal: $($value:literal => $set:expr),+;)+) => {
+    (|$it:ident, $unit:ident|
+        $($name:literal: $default:literal, $($value:literal => $set:expr),+;)+) => {
         [$(Choice {
             name: $name,
-            values: &[$(($value, |$it, $unit| {
-                let _ = (&$it, $unit);
+            values: &[($default, |_, _| ()), $(($value, |$it, $unit| {
+                let _ = $unit;
                 $set;
             })),+],
         }),+]
@@ -111,36 +112,36 @@ macro_rules! choices {
 /// Every option. The last is a backlog of keys that no operation has made ready yet.
 static OPTIONS: [Choice; 23] = choices! { |it, unit|
     "storage":
-        "grows" => (),
+        "grows",
         "fixed, for 64 keys" => it.configuration.storage = Some(64),
         "fixed, for 3 keys" => it.configuration.storage = Some(3),
         "grows, for 4 keys" => it.configuration.max_keys = 4;
     "levels":
-        "one" => (),
+        "one",
         "three" => it.configuration.levels = 3,
         "three, and keys age" => {
             it.configuration.levels = 3;
             it.configuration.age_limit = Some(Duration::from_nanos(2 * unit));
         };
-    "groups": "none" => (), "some" => groups(it);
-    "a group's limit": "none" => (), "one active key" => groups(it).max_active = Some(1);
-    "a group's weight": "1" => (), "2" => groups(it).weight = 2;
+    "groups": "none", "some" => groups(it);
+    "a group's limit": "none", "one active key" => groups(it).max_active = Some(1);
+    "a group's weight": "1", "2" => groups(it).weight = 2;
     "a group's rate":
-        "none" => (),
+        "none",
         "a run in four units" => groups(it).rate = per_unit(0.25, 1, unit);
     "cool-down":
-        "none" => (),
+        "none",
         "three units" => it.configuration.policy.cool_down_ns = 3 * unit;
     "failures":
-        "let a key run" => (),
+        "let a key run",
         "hold it" => it.configuration.policy.hold_failures = true;
     "rate of runs":
-        "any" => (),
+        "any",
         "two, and one in two units" => {
             it.configuration.policy.run_rate = per_unit(0.5, 2, unit);
         };
     "limiter":
-        "1, 2, 4, 8 units" => (),
+        "1, 2, 4, 8 units",
         "no delay" => it.configuration.limiter = exponential(0, 20 * unit),
         "fast, then slow" => {
             it.configuration.limiter = LimiterSpec::FastSlow {
@@ -156,25 +157,25 @@ static OPTIONS: [Choice; 23] = choices! { |it, unit|
         "never" => it.configuration.limiter = bucket(0.0),
         "none" => it.configuration.limiter = LimiterSpec::MaxOf { limiters: Vec::new() };
     "failure records":
-        "any number" => (),
+        "any number",
         "none" => it.configuration.failure_records_max = 0,
         "two" => it.configuration.failure_records_max = 2;
     "due keys an operation":
-        "16" => (),
+        "16",
         "1" => it.configuration.due_keys_max = 1,
         "2" => it.configuration.due_keys_max = 2;
-    "debounce": "no" => (), "yes" => it.uses.debounce = true;
-    "suspend": "no" => (), "yes" => it.uses.suspend = true;
-    "poll": "no" => (), "yes" => it.uses.poll = true;
-    "slack": "no" => (), "yes" => it.uses.slack = true;
-    "merge": "no" => (), "yes" => it.uses.merge = true;
-    "displace": "no" => (), "yes" => it.uses.displace = true;
-    "restore": "no" => (), "yes" => it.uses.restore = true;
-    "pause": "no" => (), "yes" => it.uses.pause = true;
-    "cancel": "no" => (), "yes" => it.uses.cancel = true;
-    "change": "no" => (), "yes" => it.uses.change = true;
+    "debounce": "no", "yes" => it.uses.debounce = true;
+    "suspend": "no", "yes" => it.uses.suspend = true;
+    "poll": "no", "yes" => it.uses.poll = true;
+    "slack": "no", "yes" => it.uses.slack = true;
+    "merge": "no", "yes" => it.uses.merge = true;
+    "displace": "no", "yes" => it.uses.displace = true;
+    "restore": "no", "yes" => it.uses.restore = true;
+    "pause": "no", "yes" => it.uses.pause = true;
+    "cancel": "no", "yes" => it.uses.cancel = true;
+    "change": "no", "yes" => it.uses.change = true;
     "backlog":
-        "no" => (),
+        "no",
         "yes" => {
             it.uses.backlog = true;
             it.configuration.due_keys_max = 1;

@@ -21,7 +21,6 @@ mod faults;
 mod judge;
 mod pair;
 mod reasons;
-mod simpler;
 mod story;
 mod watch;
 

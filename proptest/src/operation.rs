@@ -544,22 +544,6 @@ impl Operation {
         matches!(self, Self::Advance(_) | Self::AdvanceToDeadline)
     }
 
-    /// Whether it adds a key by name.
-    pub(crate) fn adds(&self) -> bool {
-        matches!(
-            self,
-            Self::Add(_)
-                | Self::AddAfter(..)
-                | Self::AddWithin(..)
-                | Self::AddAt(..)
-                | Self::AddRateLimited(_)
-                | Self::AddWith(..)
-                | Self::AddDisplacing(..)
-                | Self::AddDebounced(..)
-                | Self::Restore(_)
-        )
-    }
-
     /// The highest key that is named.
     pub(crate) fn highest_key(&self) -> Key {
         match self {

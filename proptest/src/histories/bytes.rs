@@ -52,8 +52,11 @@ impl Scene {
     fn rows(&self, column: Column, adds: u32) -> Rows {
         let rows = ROWS.iter().filter(|row| (row.is_used)(&self.uses));
         let weighed = rows.map(|row| {
-            let is_add = || (row.make)(&mut Bytes::new(&[], self.uses)).adds();
-            let times = if adds > 1 && is_add() { adds } else { 1 };
+            let times = if row.words.starts_with("add") {
+                adds
+            } else {
+                1
+            };
             (u32::from(row.weights[column as usize]) * times, row)
         });
         weighed.filter(|(weight, _)| *weight > 0).collect()
