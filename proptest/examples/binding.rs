@@ -52,7 +52,6 @@ async fn get(queue: Rc<Keys>) -> Result<Guard<Loop, Rc<Keys>>, WaitError> {
 
 struct Bound {
     queue: Rc<Keys>,
-    calls: Futures,
 }
 
 impl Runtime for Bound {
@@ -63,8 +62,9 @@ impl Runtime for Bound {
     fn new(setup: &Configuration) -> Self {
         let state = State::new(Fixed::build(setup, ()), FixedWaitList::new());
         let queue = Shared::new(Single(RefCell::new(state)), HandClock::new());
-        let (queue, calls) = (Rc::new(queue), Futures::new());
-        Self { queue, calls }
+        Self {
+            queue: Rc::new(queue),
+        }
     }
 
     fn queue(&self) -> &Keys {
@@ -84,10 +84,6 @@ impl Runtime for Bound {
             // It has no calls with a time limit, and none that wait for the drain.
             _ => None,
         }
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }
 

@@ -102,7 +102,6 @@ pub fn new<K: Eq + Hash>() -> WorkQueue<K> {
 
 struct Bound<P: Kind> {
     queue: WorkQueue<Key, P, AnyLimiter, HandClock>,
-    calls: Futures,
 }
 
 impl<P: Kind + 'static> Runtime for Bound<P> {
@@ -111,8 +110,7 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
 
     fn new(setup: &Configuration) -> Self {
         let queue = shared(Growable::build(setup, ()), HandClock::new());
-        let calls = Futures::new();
-        Self { queue, calls }
+        Self { queue }
     }
 
     fn queue(&self) -> &Shared<Self::Host> {
@@ -152,10 +150,6 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
                 _ => std::future::pending().await,
             }
         }))
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }
 

@@ -45,9 +45,9 @@ pub use loops::{Cores, Loops};
 #[cfg(feature = "tokio")]
 pub use tasks::Tasks;
 #[cfg(any(feature = "std", feature = "bare"))]
-pub use thread_calls::{CallsOf, ThreadCall, ThreadCalls};
+pub use thread_calls::{ThreadCall, ThreadCalls};
 #[cfg(feature = "std")]
-pub use threads::{OnThreads, Threads};
+pub use threads::Threads;
 pub use work_queue::{OnWorkQueue, Runtime, handed, panicking};
 
 /// A queue under test.

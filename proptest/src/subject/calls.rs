@@ -136,9 +136,9 @@ macro_rules! returned {
 #[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) use returned;
 
-/// Keeps calls that have begun and lets them run, as [`Subject`](super::Subject) says of each
-/// method. Futures are driven by [`Futures`](super::Futures).
-pub trait Drive {
+/// Keeps calls of a runtime `R` that have begun and lets them run, as [`Subject`](super::Subject)
+/// says of each method. Futures are driven by [`Futures`](super::Futures).
+pub trait Drive<R>: Default {
     /// A call that is about to begin.
     type Begun;
     /// As [`Abilities::runs_by_itself`](super::Abilities::runs_by_itself).
@@ -149,11 +149,15 @@ pub trait Drive {
     /// Lets a call begin.
     fn start(&mut self, id: CallId, begun: Self::Begun);
     /// As [`Subject::settle`](super::Subject::settle).
-    fn settle(&mut self) -> bool;
+    fn settle(&mut self, runtime: &R) -> bool;
     /// As [`Subject::answer`](super::Subject::answer).
     fn answer(&mut self, id: CallId) -> Option<Returned>;
     /// As [`Subject::cancel`](super::Subject::cancel).
     fn cancel(&mut self, id: CallId);
     /// As [`Subject::nudge`](super::Subject::nudge).
     fn nudge(&mut self, id: CallId);
+    /// Ends every call that waits. The test is over.
+    fn end(&mut self, runtime: &R) {
+        let _ = runtime;
+    }
 }

@@ -27,7 +27,6 @@ type Inner<const N: usize, P> = WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, W
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait.
 pub struct Embassy<const N: usize, P: Kind = Plain> {
     queue: Rc<Inner<N, P>>,
-    calls: Futures,
 }
 
 impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
@@ -39,7 +38,6 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
         let queue = Fixed::build(setup, Figures::default());
         Self {
             queue: Rc::new(WorkQueue::from_queue(queue, HandClock::new())),
-            calls: Futures::new(),
         }
     }
 
@@ -70,9 +68,5 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
 
     fn figures(&self) -> Option<Figures> {
         Some(self.queue.as_shared().look(|queue| queue.metrics().clone()))
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }

@@ -40,11 +40,6 @@ struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 const POLLS_MAX: usize = 10_000;
 
 impl Futures {
-    /// Creates a driver without calls.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn waker(&self, id: CallId, generation: u32) -> Waker {
         let woken = Arc::clone(&self.woken);
         Waker::from(Arc::new(Bell {
@@ -66,7 +61,7 @@ impl Futures {
     }
 }
 
-impl Drive for Futures {
+impl<R> Drive<R> for Futures {
     type Begun = LocalCall;
 
     fn start(&mut self, id: CallId, future: LocalCall) {
@@ -86,7 +81,7 @@ impl Drive for Futures {
         }
     }
 
-    fn settle(&mut self) -> bool {
+    fn settle(&mut self, _: &R) -> bool {
         for _ in 0..POLLS_MAX {
             let Some((id, generation)) = self.woken.lock().pop_front() else {
                 return true;

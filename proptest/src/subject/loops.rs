@@ -14,7 +14,7 @@ use requeue_core::binding::{AsShared, Clock, Shared};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
-use super::thread_calls::{CallsOf, ThreadCall, ThreadCalls};
+use super::thread_calls::{Sleeps, ThreadCall, ThreadCalls};
 use super::work_queue::{Runtime, handed};
 use super::{Call, Configuration, HandClock, Home, Key, Kind, Returned};
 use crate::Figures;
@@ -29,7 +29,6 @@ type Inner<const N: usize, P> = WorkQueue<Cores, Key, N, P, AnyLimiter, WAITERS,
 /// requeue-bare's queue, with room for `N` keys, on as many cores as there are calls.
 pub struct Loops<const N: usize, P: Kind + 'static = Plain> {
     queue: Arc<Inner<N, P>>,
-    calls: ThreadCalls<Arc<Inner<N, P>>>,
 }
 
 impl<const N: usize, P: Kind + 'static> Runtime for Loops<N, P>
@@ -37,15 +36,12 @@ where
     Inner<N, P>: Send + Sync,
 {
     type Host = BareHost<Cores, Key, N, P, AnyLimiter, WAITERS, Figures, u16>;
-    type Calls = ThreadCalls<Arc<Inner<N, P>>>;
+    type Calls = ThreadCalls;
 
     fn new(setup: &Configuration) -> Self {
         let queue = Fixed::build(setup, Figures::default());
         let queue = Arc::new(WorkQueue::from_queue(queue, Cores::default()));
-        Self {
-            calls: ThreadCalls::new(Arc::clone(&queue)),
-            queue,
-        }
+        Self { queue }
     }
 
     fn queue(&self) -> &Shared<Self::Host> {
@@ -76,27 +72,15 @@ where
     fn figures(&self) -> Option<Figures> {
         Some(self.queue.as_shared().look(|queue| queue.metrics().clone()))
     }
-
-    fn calls(&mut self) -> &mut Self::Calls {
-        &mut self.calls
-    }
 }
 
-impl<const N: usize, P: Kind + 'static> CallsOf for Arc<Inner<N, P>> {
-    type Host = BareHost<Cores, Key, N, P, AnyLimiter, WAITERS, Figures, u16>;
-
-    fn queue(&self) -> &Shared<Self::Host> {
-        self.as_shared()
-    }
-
+impl<const N: usize, P: Kind + 'static> Sleeps for Loops<N, P> {
     fn sleeping(&self) -> (usize, Option<Instant>) {
-        let cores = self.board().cores();
+        let cores = self.queue.board().cores();
         // An interrupt has woken the others.
         let asleep = cores.iter().filter(|core| !core.line.is_pending());
-        (
-            asleep.clone().count(),
-            asleep.filter_map(|core| core.alarm).min(),
-        )
+        let alarms = asleep.clone().filter_map(|core| core.alarm);
+        (asleep.count(), alarms.min())
     }
 }
 

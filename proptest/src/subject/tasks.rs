@@ -22,7 +22,6 @@ use crate::limiter::AnyLimiter;
 pub struct Tasks<P: Kind = Plain, S: Home = Growable> {
     queue: WorkQueue<Key, P, AnyLimiter, S>,
     figures: SharedFigures,
-    calls: Futures,
 }
 
 /// What Tokio's timers count.
@@ -88,7 +87,6 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
         Self {
             queue: WorkQueue::from(queue),
             figures,
-            calls: Futures::new(),
         }
     }
 
@@ -123,9 +121,5 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
 
     fn figures(&self) -> Option<Figures> {
         Some(self.figures.get())
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }

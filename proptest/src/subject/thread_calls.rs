@@ -6,21 +6,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use requeue_core::Instant;
-use requeue_core::binding::{Clock, Host, Shared};
+use requeue_core::binding::Clock;
 
-use super::{CallId, Drive, Key, Returned};
+use super::{CallId, Drive, Returned, Runtime};
 
 /// A call that a thread makes.
 pub type ThreadCall = Box<dyn FnOnce() -> Returned + Send>;
 
-/// A queue whose calls are made by threads.
-pub trait CallsOf {
-    /// The types that the queue is made of.
-    type Host: Host<Key = Key>;
-
-    /// The queue.
-    fn queue(&self) -> &Shared<Self::Host>;
-
+/// A runtime whose calls are made by threads.
+pub trait Sleeps {
     /// Returns how many threads sleep, and when the first of them looks again by itself.
     fn sleeping(&self) -> (usize, Option<Instant>);
 }
@@ -30,8 +24,7 @@ pub trait CallsOf {
 /// No thread is ever asked to sleep for some time. The threads of a queue have settled once as many
 /// are asleep as have not answered, and one of them watches the deadline that comes first; that is
 /// found out by looking again and again.
-pub struct ThreadCalls<Q: CallsOf> {
-    pub(super) queue: Q,
+pub struct ThreadCalls {
     waiting: usize,
     answers: BTreeMap<CallId, thread::Result<Returned>>,
     answered: (Sender<Answered>, Receiver<Answered>),
@@ -39,30 +32,17 @@ pub struct ThreadCalls<Q: CallsOf> {
 
 type Answered = (CallId, thread::Result<Returned>);
 
-impl<Q: CallsOf> ThreadCalls<Q> {
-    pub(super) fn new(queue: Q) -> Self {
+impl Default for ThreadCalls {
+    fn default() -> Self {
         Self {
-            queue,
             waiting: 0,
             answers: BTreeMap::new(),
             answered: channel(),
         }
     }
-
-    /// Whether all threads sleep that wait, no alarm rings, and one that waits for a key will look
-    /// when the next deadline comes.
-    fn is_at_rest(&self) -> bool {
-        let queue = self.queue.queue();
-        let (asleep, deadline) = queue.look(|queue| (queue.asleep(), queue.next_deadline()));
-        let (sleeping, alarm) = self.queue.sleeping();
-        let is_watched = |due| alarm.is_some_and(|alarm| alarm <= due);
-        sleeping == self.waiting
-            && alarm.is_none_or(|alarm| alarm > queue.clock().now())
-            && (asleep == 0 || deadline.is_none_or(is_watched))
-    }
 }
 
-impl<Q: CallsOf> Drive for ThreadCalls<Q> {
+impl<R: Runtime + Sleeps> Drive<R> for ThreadCalls {
     type Begun = ThreadCall;
     const RUNS_BY_ITSELF: bool = true;
     const CANCELS: bool = false;
@@ -77,14 +57,21 @@ impl<Q: CallsOf> Drive for ThreadCalls<Q> {
         });
     }
 
-    /// The clock has woken the threads whose time has come, and no other.
-    fn settle(&mut self) -> bool {
+    /// The clock has woken the threads whose time has come, and no other. Now all threads sleep that
+    /// wait, no alarm rings, and one that waits for a key will look when the next deadline comes.
+    fn settle(&mut self, runtime: &R) -> bool {
         thread::yield_now();
         for (id, answer) in self.answered.1.try_iter() {
             self.waiting -= 1;
             self.answers.insert(id, answer);
         }
-        self.is_at_rest()
+        let queue = runtime.queue();
+        let (asleep, deadline) = queue.look(|queue| (queue.asleep(), queue.next_deadline()));
+        let (sleeping, alarm) = runtime.sleeping();
+        let is_watched = |due| alarm.is_some_and(|alarm| alarm <= due);
+        sleeping == self.waiting
+            && alarm.is_none_or(|alarm| alarm > queue.clock().now())
+            && (asleep == 0 || deadline.is_none_or(is_watched))
     }
 
     fn answer(&mut self, id: CallId) -> Option<Returned> {
@@ -97,12 +84,9 @@ impl<Q: CallsOf> Drive for ThreadCalls<Q> {
 
     /// Threads run by themselves.
     fn nudge(&mut self, _: CallId) {}
-}
 
-/// Ends every call that waits.
-impl<Q: CallsOf> Drop for ThreadCalls<Q> {
-    fn drop(&mut self) {
-        let queue = self.queue.queue();
+    fn end(&mut self, runtime: &R) {
+        let queue = runtime.queue();
         queue.shut_down();
         queue.clear();
         for (key, _) in queue.snapshot() {

@@ -10,7 +10,7 @@ use requeue_std::binding::ThreadHost;
 use requeue_std::{ManualClock, WorkQueue};
 
 use super::calls::returned;
-use super::thread_calls::{CallsOf, ThreadCall, ThreadCalls};
+use super::thread_calls::{Sleeps, ThreadCall, ThreadCalls};
 use super::work_queue::{Runtime, handed};
 use super::{Call, Configuration, Home, Key, Kind, Returned};
 use crate::figures::{Figures, SharedFigures};
@@ -22,7 +22,7 @@ type Inner<P, S> = WorkQueue<Key, P, AnyLimiter, S>;
 pub struct Threads<P: Kind = Plain, S: Home = Growable> {
     queue: Inner<P, S>,
     figures: SharedFigures,
-    calls: ThreadCalls<OnThreads<P, S>>,
+    clock: ManualClock,
 }
 
 impl<P: Kind + 'static, S: Home + 'static> Runtime for Threads<P, S>
@@ -30,16 +30,15 @@ where
     Inner<P, S>: Send,
 {
     type Host = ThreadHost<Key, P, AnyLimiter, S>;
-    type Calls = ThreadCalls<OnThreads<P, S>>;
+    type Calls = ThreadCalls;
 
     fn new(setup: &Configuration) -> Self {
         let (figures, clock) = (SharedFigures::default(), ManualClock::new());
         let queue = S::build(setup, Reporter::new(figures.clone()));
-        let queue = WorkQueue::from_queue(queue, clock.clone());
         Self {
-            calls: ThreadCalls::new(OnThreads(queue.clone(), clock)),
-            queue,
+            queue: WorkQueue::from_queue(queue, clock.clone()),
             figures,
+            clock,
         }
     }
 
@@ -48,7 +47,7 @@ where
     }
 
     fn advance(&mut self, by: Duration) {
-        self.calls.queue.1.advance(by);
+        self.clock.advance(by);
     }
 
     fn begin(&self, call: Call) -> Option<ThreadCall> {
@@ -61,23 +60,10 @@ where
     fn figures(&self) -> Option<Figures> {
         Some(self.figures.get())
     }
-
-    fn calls(&mut self) -> &mut Self::Calls {
-        &mut self.calls
-    }
 }
 
-/// requeue-std's queue, and its clock.
-pub struct OnThreads<P: Kind, S: Home>(Inner<P, S>, ManualClock);
-
-impl<P: Kind, S: Home> CallsOf for OnThreads<P, S> {
-    type Host = ThreadHost<Key, P, AnyLimiter, S>;
-
-    fn queue(&self) -> &Shared<Self::Host> {
-        self.0.as_shared()
-    }
-
+impl<P: Kind, S: Home> Sleeps for Threads<P, S> {
     fn sleeping(&self) -> (usize, Option<Instant>) {
-        (self.1.waiting(), self.1.next_alarm())
+        (self.clock.waiting(), self.clock.next_alarm())
     }
 }

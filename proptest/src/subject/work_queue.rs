@@ -18,11 +18,11 @@ use crate::limiter::AnyLimiter;
 /// A runtime's queue under test: where its [`Shared`] is, and how to move its clock.
 ///
 /// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
-pub trait Runtime {
+pub trait Runtime: Sized {
     /// The types that the runtime's queue is made of.
     type Host: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>;
     /// What keeps the calls that have begun.
-    type Calls: Drive;
+    type Calls: Drive<Self>;
 
     /// As [`Abilities::grain`].
     const GRAIN: Duration = Duration::from_nanos(1);
@@ -39,10 +39,7 @@ pub trait Runtime {
     fn advance(&mut self, by: Duration);
 
     /// A call of the runtime's own, about to begin; `None` if the queue has no such call.
-    fn begin(&self, call: Call) -> Option<<Self::Calls as Drive>::Begun>;
-
-    /// The calls that have begun.
-    fn calls(&mut self) -> &mut Self::Calls;
+    fn begin(&self, call: Call) -> Option<<Self::Calls as Drive<Self>>::Begun>;
 
     /// As [`Subject::next_unrun`].
     fn next_unrun(&mut self, action: Action) -> bool {
@@ -100,8 +97,9 @@ where
 
 /// A [`Subject`] for every queue that is a [`Shared`] of core, for at most `MAX` keys if it
 /// grows.
-pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }> {
+pub struct OnWorkQueue<R: Runtime, const MAX: usize = { usize::MAX }> {
     runtime: R,
+    calls: R::Calls,
     held: Held,
 }
 
@@ -129,6 +127,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
                 due_keys_max: u8::MAX,
                 ..setup.for_at_most(MAX)
             }),
+            calls: R::Calls::default(),
             held: Held::default(),
         }
     }
@@ -185,7 +184,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
     fn start(&mut self, id: CallId, call: Call) -> bool {
         let begun = self.runtime.begin(call);
-        let started = begun.map(|begun| self.runtime.calls().start(id, begun));
+        let started = begun.map(|begun| self.calls.start(id, begun));
         started.is_some()
     }
 
@@ -194,19 +193,25 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn settle(&mut self) -> bool {
-        self.runtime.calls().settle()
+        self.calls.settle(&self.runtime)
     }
 
     fn answer(&mut self, id: CallId) -> Option<Returned<Handed>> {
-        let returned = self.runtime.calls().answer(id)?;
+        let returned = self.calls.answer(id)?;
         Some(returned.map(|taken| self.held.hand(taken)))
     }
 
     fn cancel(&mut self, id: CallId) {
-        self.runtime.calls().cancel(id);
+        self.calls.cancel(id);
     }
 
     fn nudge(&mut self, id: CallId) {
-        self.runtime.calls().nudge(id);
+        self.calls.nudge(id);
+    }
+}
+
+impl<R: Runtime, const MAX: usize> Drop for OnWorkQueue<R, MAX> {
+    fn drop(&mut self) {
+        self.calls.end(&self.runtime);
     }
 }
