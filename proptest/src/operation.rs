@@ -300,9 +300,6 @@ impl fmt::Display for Handed {
     }
 }
 
-/// What became of a run, and what there is to do next.
-pub type Turn = (Finished, Next<Handed>);
-
 /// What [`Operation::AddDisplacing`] answers: what was added, and the key that made way.
 pub type Displaced = Result<(Scheduled, Option<Left>), Rejected<Key>>;
 

@@ -28,7 +28,7 @@ use crate::Figures;
 
 pub use crate::limiter::{AnyLimiter, FloatBits, LimiterSpec};
 pub use crate::operation::{
-    Answer, Displaced, Drain, Handed, Key, Left, Operate, Operation, Run, Sleeper, Ticket, Turn,
+    Answer, Displaced, Drain, Handed, Key, Left, Operate, Operation, Run, Sleeper, Ticket,
     left_over,
 };
 pub use apply::{Home, Kind, answer_of};

@@ -58,7 +58,7 @@ impl Pair {
                 String::new()
             }
             Step::Room(keys) => self.make_room(keys, text)?,
-            Step::Get => self.get()?,
+            Step::Operation(Operation::Get(_)) => self.get()?,
             Step::Operation(operation) => self.operate(&operation)?,
         };
         if answer == expected || self.is_open {

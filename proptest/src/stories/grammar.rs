@@ -21,7 +21,6 @@ pub(crate) const BACKOFF: LimiterSpec = LimiterSpec::Exponential {
 pub(crate) enum Step {
     Queue(Configuration),
     Room(Key),
-    Get,
     Operation(Operation),
 }
 
@@ -51,7 +50,6 @@ pub(crate) fn step(text: &str, last: &dyn Fn(Key) -> u64) -> Result<Step, String
     let step = match words.word() {
         "queue" => Step::Queue(words.configuration()),
         "room" => Step::Room(words.parsed()),
-        "get" => Step::Get,
         verb => {
             let is_call = verb == "start";
             let begin = match is_call {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Host, Machine, Shared, Wake};
+use requeue_core::binding::{Clock, Host, Shared, Wake};
 use requeue_core::{Action, Guard, Instant};
 
 use super::apply::{Home, Kind, behind_lock};
@@ -109,16 +109,6 @@ type StorageOf<R> = <<R as Runtime>::Host as Host>::Storage;
 /// The priorities of the queue of a runtime.
 type KindOf<R> = <<R as Runtime>::Host as Host>::Priorities;
 
-impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
-    fn queue(&self) -> &Shared<R::Host> {
-        self.runtime.queue()
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
-        self.queue().look(work)
-    }
-}
-
 impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn new(setup: &Configuration) -> Self {
         // A call may look several times, which the model cannot count.
@@ -133,7 +123,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.with(|queue| queue.stats().max_keys)
+        self.runtime.queue().look(|queue| queue.stats().max_keys)
     }
 
     fn abilities(&self) -> Abilities {
@@ -162,7 +152,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn now(&self) -> Instant {
-        self.queue().clock().now()
+        self.runtime.queue().clock().now()
     }
 
     fn advance(&mut self, by: Duration) {
@@ -170,7 +160,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn asleep(&mut self) -> Option<usize> {
-        Some(self.with(|queue| queue.asleep()))
+        Some(self.runtime.queue().look(|queue| queue.asleep()))
     }
 
     /// The wakes of a runtime are seen by the calls that they wake.
@@ -179,7 +169,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn assert_valid(&mut self) {
-        self.with(|queue| queue.assert_valid());
+        self.runtime.queue().look(|queue| queue.assert_valid());
     }
 
     fn start(&mut self, id: CallId, call: Call) -> bool {
