@@ -331,7 +331,7 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
         Abilities {
             governs,
             suspends,
-            slackens: P::FixedSlack::IS_THERE,
+            slackens: P::FixedSlack::IS_KEPT,
             ..P::abilities()
         }
     }
@@ -428,9 +428,9 @@ fn suspend<P: Priorities, S: Suspends<P>, M: Metrics>(
 
 /// What a queue keeps of each key if it can: the slack of a delay, or since when the key waits.
 /// `()` if it cannot.
-pub trait Kept {
-    /// Whether it can.
-    const IS_THERE: bool = true;
+pub trait PerKey {
+    /// Whether it is kept.
+    const IS_KEPT: bool = true;
 
     /// Adds a key within a window.
     fn add_within<P: Priorities, S: Storage<Nodes<P>: Nodes<Slack = Self>>, M: Metrics>(
@@ -453,11 +453,11 @@ pub trait Kept {
     }
 }
 
-impl Kept for () {
-    const IS_THERE: bool = false;
+impl PerKey for () {
+    const IS_KEPT: bool = false;
 }
 
-impl Kept for u64 {
+impl PerKey for u64 {
     fn add_within<P: Priorities, S: Storage<Nodes<P>: Nodes<Slack = Self>>, M: Metrics>(
         session: &mut Access<'_, P, S, M>,
         key: Key,
@@ -468,7 +468,7 @@ impl Kept for u64 {
     }
 }
 
-impl Kept for Instant {
+impl PerKey for Instant {
     fn age_after<P: Priorities<Age = Self>, S: Storage, M: Metrics>(
         session: &mut Access<'_, P, S, M>,
         after: Option<Duration>,
@@ -479,7 +479,7 @@ impl Kept for Instant {
 }
 
 /// Priorities that a queue under test can have.
-pub trait Kind: Priorities<FixedSlack: Kept, Age: Kept> + Sized {
+pub trait Kind: Priorities<FixedSlack: PerKey, Age: PerKey> + Sized {
     /// Whether there are groups.
     const GROUPS: bool = false;
     /// Whether a queue of a fixed size can have a policy, and can suspend keys.
@@ -505,7 +505,7 @@ pub trait Kind: Priorities<FixedSlack: Kept, Age: Kept> + Sized {
         Abilities {
             levels: Self::LEVELS,
             groups: Self::GROUPS,
-            ages: Self::Age::IS_THERE,
+            ages: Self::Age::IS_KEPT,
             ..Abilities::default()
         }
     }
