@@ -10,7 +10,7 @@ use requeue_core::storage::Fixed;
 use requeue_core::{Guard, WaitError};
 use requeue_proptest::subject::{
     AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue,
-    Returned, Runtime, handed, panicking, poll_once,
+    Returned, Runtime, handed,
 };
 
 // ---- The runtime: its lock, what its queue is made of, and its way of waiting. ----
@@ -52,7 +52,6 @@ async fn get(queue: Rc<Keys>) -> Result<Guard<Loop, Rc<Keys>>, WaitError> {
 
 struct Bound {
     queue: Rc<Keys>,
-    calls: Futures,
 }
 
 impl Runtime for Bound {
@@ -63,8 +62,9 @@ impl Runtime for Bound {
     fn new(setup: &Configuration) -> Self {
         let state = State::new(Fixed::build(setup, ()), FixedWaitList::new());
         let queue = Shared::new(Single(RefCell::new(state)), HandClock::new());
-        let (queue, calls) = (Rc::new(queue), Futures::new());
-        Self { queue, calls }
+        Self {
+            queue: Rc::new(queue),
+        }
     }
 
     fn queue(&self) -> &Keys {
@@ -84,14 +84,6 @@ impl Runtime for Bound {
             // It has no calls with a time limit, and none that wait for the drain.
             _ => None,
         }
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| poll_once(get(Rc::clone(&self.queue))))
     }
 }
 

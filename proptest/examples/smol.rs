@@ -18,7 +18,7 @@ use requeue_core::{Instant, Queue, WaitError};
 use requeue_proptest::conformance::{rules_not_tried, timer_contract};
 use requeue_proptest::subject::{
     AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, OnWorkQueue,
-    Returned, Runtime, handed, panicking,
+    Returned, Runtime, handed,
 };
 
 // ---- The crate: its lock, its timer, and what its queue is made of. ----
@@ -102,7 +102,6 @@ pub fn new<K: Eq + Hash>() -> WorkQueue<K> {
 
 struct Bound<P: Kind> {
     queue: WorkQueue<Key, P, AnyLimiter, HandClock>,
-    calls: Futures,
 }
 
 impl<P: Kind + 'static> Runtime for Bound<P> {
@@ -111,8 +110,7 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
 
     fn new(setup: &Configuration) -> Self {
         let queue = shared(Growable::build(setup, ()), HandClock::new());
-        let calls = Futures::new();
-        Self { queue, calls }
+        Self { queue }
     }
 
     fn queue(&self) -> &Shared<Self::Host> {
@@ -145,21 +143,13 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
                 Call::WaitSettled => done(queue.wait_settled()).await,
                 Call::Flush(key) => done(queue.flush(&key)).await,
                 Call::CancelAndWait(key) => {
-                    Returned::from(queue.cancel_and_wait(&key).await.unwrap_or_default())
+                    Returned::Cancelled(queue.cancel_and_wait(&key).await.unwrap_or_default())
                 }
                 Call::AddWait(key) => Returned::Added(queue.add_wait(key).await),
                 // A kind of call that is newer than this binding.
                 _ => std::future::pending().await,
             }
         }))
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| self.queue.try_get())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Configurations in which every option meets every other.
 //!
 //! What a queue can do is a list of [options], each with a few values. A covering array has every
-//! pair of values of two options in one of some forty [combinations](Combination), and with
+//! pair of values of two options in one of some fifty [combinations](Combination), and with
 //! [strength](covering) three every three of them. [`run_combined`](crate::histories::run_combined)
 //! draws histories on each.
 
@@ -9,11 +9,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use requeue_core::metrics::Metrics;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Cap, Configuration, Direct, Key, Kind, Note, Rate, Subject, boxed};
+use crate::subject::{Cap, Configuration, Direct, Key, Kind, Rate, Subject, boxed};
 
 /// How a queue is made, and what is done to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +96,96 @@ impl fmt::Debug for Choice {
     }
 }
 
-const NOTHING: Set = |_, _| {};
+macro_rules! choices {
+    (|$it:ident, $unit:ident|
+        $($name:literal: $default:literal, $($value:literal => $set:expr),+;)+) => {
+        [$(Choice {
+            name: $name,
+            values: &[($default, |_, _| ()), $(($value, |$it, $unit| {
+                let _ = $unit;
+                $set;
+            })),+],
+        }),+]
+    };
+}
+
+/// Every option. The last is a backlog of keys that no operation has made ready yet.
+static OPTIONS: [Choice; 23] = choices! { |it, unit|
+    "storage":
+        "grows",
+        "fixed, for 64 keys" => it.configuration.storage = Some(64),
+        "fixed, for 3 keys" => it.configuration.storage = Some(3),
+        "grows, for 4 keys" => it.configuration.max_keys = 4;
+    "levels":
+        "one",
+        "three" => it.configuration.levels = 3,
+        "three, and keys age" => {
+            it.configuration.levels = 3;
+            it.configuration.age_limit = Some(Duration::from_nanos(2 * unit));
+        };
+    "groups": "none", "some" => groups(it);
+    "a group's limit": "none", "one active key" => groups(it).max_active = Some(1);
+    "a group's weight": "1", "2" => groups(it).weight = 2;
+    "a group's rate":
+        "none",
+        "a run in four units" => groups(it).rate = per_unit(0.25, 1, unit);
+    "cool-down":
+        "none",
+        "three units" => it.configuration.policy.cool_down_ns = 3 * unit;
+    "failures":
+        "let a key run",
+        "hold it" => it.configuration.policy.hold_failures = true;
+    "rate of runs":
+        "any",
+        "two, and one in two units" => {
+            it.configuration.policy.run_rate = per_unit(0.5, 2, unit);
+        };
+    "limiter":
+        "1, 2, 4, 8 units",
+        "no delay" => it.configuration.limiter = exponential(0, 20 * unit),
+        "fast, then slow" => {
+            it.configuration.limiter = LimiterSpec::FastSlow {
+                fast_ns: 2 * unit,
+                slow_ns: 9 * unit,
+                max_fast_attempts: 1,
+            };
+        },
+        "2, 4, 8 units, and a bucket" => {
+            let limiters = vec![exponential(2 * unit, 20 * unit), bucket(0.5e9 / unit as f64)];
+            it.configuration.limiter = LimiterSpec::MaxOf { limiters };
+        },
+        "never" => it.configuration.limiter = bucket(0.0),
+        "none" => it.configuration.limiter = LimiterSpec::MaxOf { limiters: Vec::new() };
+    "failure records":
+        "any number",
+        "none" => it.configuration.failure_records_max = 0,
+        "two" => it.configuration.failure_records_max = 2;
+    "due keys an operation":
+        "16",
+        "1" => it.configuration.due_keys_max = 1,
+        "2" => it.configuration.due_keys_max = 2;
+    "debounce": "no", "yes" => it.uses.debounce = true;
+    "suspend": "no", "yes" => it.uses.suspend = true;
+    "poll": "no", "yes" => it.uses.poll = true;
+    "slack": "no", "yes" => it.uses.slack = true;
+    "merge": "no", "yes" => it.uses.merge = true;
+    "displace": "no", "yes" => it.uses.displace = true;
+    "restore": "no", "yes" => it.uses.restore = true;
+    "pause": "no", "yes" => it.uses.pause = true;
+    "cancel": "no", "yes" => it.uses.cancel = true;
+    "change": "no", "yes" => it.uses.change = true;
+    "backlog":
+        "no",
+        "yes" => {
+            it.uses.backlog = true;
+            it.configuration.due_keys_max = 1;
+        };
+};
+
+/// Every option there is.
+pub fn options() -> impl Iterator<Item = &'static Choice> + Clone {
+    OPTIONS.iter()
+}
 
 fn groups(it: &mut Combination) -> &mut Cap {
     it.configuration.groups.get_or_insert_default()
@@ -106,165 +196,15 @@ fn per_unit(runs: f64, burst: u32, unit: u64) -> Option<Rate> {
     Some(Rate { per_second, burst })
 }
 
-macro_rules! uses {
-    ($($name:ident),+) => {
-        [$(Choice {
-            name: stringify!($name),
-            values: &[("no", NOTHING), ("yes", |it, _| it.uses.$name = true)],
-        }),+]
-    };
+fn exponential(base_ns: u64, max_ns: u64) -> LimiterSpec {
+    LimiterSpec::Exponential { base_ns, max_ns }
 }
 
-const CONFIGURED: [Choice; 12] = [
-    Choice {
-        name: "storage",
-        values: &[
-            ("grows", NOTHING),
-            ("fixed, for 64 keys", |it, _| {
-                it.configuration.storage = Some(64)
-            }),
-            ("fixed, for 3 keys", |it, _| {
-                it.configuration.storage = Some(3)
-            }),
-            ("grows, for 4 keys", |it, _| it.configuration.max_keys = 4),
-        ],
-    },
-    Choice {
-        name: "levels",
-        values: &[
-            ("one", NOTHING),
-            ("three", |it, _| it.configuration.levels = 3),
-            ("three, and keys age", |it, unit| {
-                it.configuration.levels = 3;
-                it.configuration.age_limit = Some(Duration::from_nanos(2 * unit));
-            }),
-        ],
-    },
-    Choice {
-        name: "groups",
-        values: &[
-            ("none", NOTHING),
-            ("some", |it, _| {
-                groups(it);
-            }),
-        ],
-    },
-    Choice {
-        name: "a group's limit",
-        values: &[
-            ("none", NOTHING),
-            ("one active key", |it, _| groups(it).max_active = Some(1)),
-        ],
-    },
-    Choice {
-        name: "a group's weight",
-        values: &[("1", NOTHING), ("2", |it, _| groups(it).weight = 2)],
-    },
-    Choice {
-        name: "a group's rate",
-        values: &[
-            ("none", NOTHING),
-            ("a run in four units", |it, unit| {
-                groups(it).rate = per_unit(0.25, 1, unit);
-            }),
-        ],
-    },
-    Choice {
-        name: "cool-down",
-        values: &[
-            ("none", NOTHING),
-            ("three units", |it, unit| {
-                it.configuration.policy.cool_down_ns = 3 * unit;
-            }),
-        ],
-    },
-    Choice {
-        name: "failures",
-        values: &[
-            ("let a key run", NOTHING),
-            ("hold it", |it, _| {
-                it.configuration.policy.hold_failures = true
-            }),
-        ],
-    },
-    Choice {
-        name: "rate of runs",
-        values: &[
-            ("any", NOTHING),
-            ("two, and one in two units", |it, unit| {
-                it.configuration.policy.run_rate = per_unit(0.5, 2, unit);
-            }),
-        ],
-    },
-    Choice {
-        name: "limiter",
-        values: &[
-            ("1, 2, 4, 8 units", NOTHING),
-            ("no delay", |it, unit| {
-                let (base_ns, max_ns) = (0, 20 * unit);
-                it.configuration.limiter = LimiterSpec::Exponential { base_ns, max_ns };
-            }),
-            ("fast, then slow", |it, unit| {
-                it.configuration.limiter = LimiterSpec::FastSlow {
-                    fast_ns: 2 * unit,
-                    slow_ns: 9 * unit,
-                    max_fast_attempts: 1,
-                };
-            }),
-            ("2, 4, 8 units, and a bucket", |it, unit| {
-                let (base_ns, max_ns) = (2 * unit, 20 * unit);
-                let rate_bits = FloatBits(0.5e9 / unit as f64);
-                let burst = 1;
-                it.configuration.limiter = LimiterSpec::MaxOf {
-                    limiters: vec![
-                        LimiterSpec::Exponential { base_ns, max_ns },
-                        LimiterSpec::TokenBucket { rate_bits, burst },
-                    ],
-                };
-            }),
-            ("never", |it, _| {
-                let (rate_bits, burst) = (FloatBits(0.0), 1);
-                it.configuration.limiter = LimiterSpec::TokenBucket { rate_bits, burst };
-            }),
-        ],
-    },
-    Choice {
-        name: "failure records",
-        values: &[
-            ("any number", NOTHING),
-            ("none", |it, _| it.configuration.failure_records_max = 0),
-            ("two", |it, _| it.configuration.failure_records_max = 2),
-        ],
-    },
-    Choice {
-        name: "due keys an operation",
-        values: &[
-            ("16", NOTHING),
-            ("1", |it, _| it.configuration.due_keys_max = 1),
-            ("2", |it, _| it.configuration.due_keys_max = 2),
-        ],
-    },
-];
-
-const USED: [Choice; 10] = uses!(
-    debounce, suspend, poll, slack, merge, displace, restore, pause, cancel, change
-);
-
-/// A backlog is of keys that no operation has made ready yet.
-const BACKLOG: Choice = Choice {
-    name: "backlog",
-    values: &[
-        ("no", NOTHING),
-        ("yes", |it, _| {
-            it.uses.backlog = true;
-            it.configuration.due_keys_max = 1;
-        }),
-    ],
-};
-
-/// Every option there is.
-pub fn options() -> impl Iterator<Item = &'static Choice> + Clone {
-    CONFIGURED.iter().chain(&USED).chain([&BACKLOG])
+fn bucket(rate: f64) -> LimiterSpec {
+    LimiterSpec::TokenBucket {
+        rate_bits: FloatBits(rate),
+        burst: 1,
+    }
 }
 
 /// A value of an option: the places of both.
@@ -289,28 +229,28 @@ fn exclude(one: Value, other: Value) -> bool {
 /// Which values are left out, by the names of their options: those that a queue cannot have.
 pub type Without = &'static [(&'static str, usize)];
 
+/// The values of an option that may be beside these of others.
+fn values_of(at: usize, others: &[Value], without: Without) -> Vec<Value> {
+    let option = &OPTIONS[at];
+    let is_left_out = |value: &Value| without.contains(&(option.name, value.1));
+    let is_excluded = |value: &Value| others.iter().any(|other| exclude(*other, *value));
+    let values = (0..option.values()).map(|value| (at, value));
+    values
+        .filter(|value| !is_left_out(value) && !is_excluded(value))
+        .collect()
+}
+
 /// Every choice of values of so many different options that may be together.
 pub fn tuples(strength: usize, without: Without) -> Vec<Vec<Value>> {
-    let is_left_out = |(option, value): &Value| {
-        let mut named = options().skip(*option).take(1);
-        named.any(|option| without.contains(&(option.name, *value)))
-    };
     let mut tuples: Vec<Vec<Value>> = vec![Vec::new()];
     for _ in 0..strength {
-        tuples = tuples
-            .iter()
-            .flat_map(|tuple| {
-                let next = tuple.last().map_or(0, |(option, _)| option + 1);
-                let left = options().enumerate().skip(next);
-                let values =
-                    left.flat_map(|(at, option)| (0..option.values()).map(move |v| (at, v)));
-                let may_be = |value: &Value| !tuple.iter().any(|other| exclude(*other, *value));
-                let values = values.filter(|value| may_be(value) && !is_left_out(value));
-                values
-                    .map(|value| [&tuple[..], &[value]].concat())
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let longer = |tuple: Vec<Value>| {
+            let next = tuple.last().map_or(0, |(option, _)| option + 1);
+            let values = (next..OPTIONS.len()).flat_map(|at| values_of(at, &tuple, without));
+            let longer = values.map(|value| [&tuple[..], &[value]].concat());
+            longer.collect::<Vec<_>>()
+        };
+        tuples = tuples.into_iter().flat_map(longer).collect();
     }
     tuples
 }
@@ -319,83 +259,62 @@ pub fn tuples(strength: usize, without: Without) -> Vec<Vec<Value>> {
 /// others. Times are in whole units of so many nanoseconds. The combinations are the same each time.
 pub fn covering(strength: usize, without: Without, unit: u64) -> Vec<Combination> {
     let tuples = tuples(strength, without);
+    let has = |row: &[Value], tuple: &[Value]| tuple.iter().all(|value| row.contains(value));
     let mut missing = tuples.clone();
-    let mut rows: Vec<Vec<usize>> = Vec::new();
-    let count = options().count();
+    let mut rows: Vec<Vec<Value>> = Vec::new();
     while let Some(first) = missing.first() {
-        let mut row: Vec<Option<usize>> = vec![None; count];
-        for (option, value) in first {
-            row[*option] = Some(*value);
-        }
+        let mut row = first.clone();
         // Another option is the first to choose in each row.
-        for step in 0..count {
-            let at = (step + rows.len()) % count;
-            if row[at].is_none() {
-                row[at] = Some(best(&row, at, without, &missing, rows.len()));
+        for step in 0..OPTIONS.len() {
+            let at = (step + rows.len()) % OPTIONS.len();
+            if row.iter().all(|(option, _)| *option != at) {
+                row.push(best(&row, at, without, &missing, rows.len()));
             }
         }
-        let row: Vec<usize> = row.into_iter().map(Option::unwrap_or_default).collect();
-        missing.retain(|tuple| !tuple.iter().all(|(option, value)| row[*option] == *value));
+        missing.retain(|tuple| !has(&row, tuple));
         rows.push(row);
         if missing.is_empty() && strength < 3 {
-            let has = |row: &&Vec<usize>, tuple: &Vec<Value>| {
-                tuple.iter().all(|(option, value)| row[*option] == *value)
-            };
-            missing = tuples
-                .iter()
-                .filter(|tuple| rows.iter().filter(|row| has(row, tuple)).count() < 2)
-                .cloned()
-                .collect();
+            let times = |tuple: &[Value]| rows.iter().filter(|row| has(row, tuple)).count();
+            let once = tuples.iter().filter(|tuple| times(tuple) < 2);
+            missing = once.cloned().collect();
         }
     }
-    rows.into_iter()
-        .map(|row| Combination::new(row, unit))
-        .collect()
+    let combinations = rows.into_iter().map(|mut row| {
+        row.sort_unstable();
+        let values = row.into_iter().map(|(_, value)| value);
+        Combination::new(values.collect(), unit)
+    });
+    combinations.collect()
 }
 
 /// The value of an option that completes most of what is missing, or comes nearest to it.
-fn best(
-    row: &[Option<usize>],
-    at: usize,
-    without: Without,
-    missing: &[Vec<Value>],
-    turn: usize,
-) -> usize {
-    let option = options().nth(at);
-    let values = option.map_or(1, Choice::values);
-    let may_be = |value: usize| {
-        if option.is_some_and(|option| without.contains(&(option.name, value))) {
-            return false;
-        }
-        let chosen = row.iter().enumerate();
-        let mut chosen = chosen.filter_map(|(other, chosen)| Some((other, (*chosen)?)));
-        !chosen.any(|chosen| exclude(chosen, (at, value)))
-    };
-    let gain = |value: usize| {
-        let of_value = missing.iter().filter(|tuple| tuple.contains(&(at, value)));
+fn best(row: &[Value], at: usize, without: Without, missing: &[Vec<Value>], turn: usize) -> Value {
+    let is_open = |(option, _): &Value| row.iter().all(|(chosen, _)| chosen != option);
+    let gain = |value: &Value| {
+        let of_value = missing.iter().filter(|tuple| tuple.contains(value));
         let points = of_value.map(|tuple| {
-            let mut others = tuple.iter().filter(|(option, _)| *option != at);
-            let open = others.clone().filter(|(option, _)| row[*option].is_none());
-            let open = open.count();
-            match others.all(|(option, value)| row[*option].is_none_or(|it| it == *value)) {
-                true if open == 0 => 100,
-                agrees => usize::from(agrees),
+            let mut others = tuple.iter().filter(|other| *other != value);
+            match others.clone().all(|other| row.contains(other)) {
+                true => 100,
+                false => others
+                    .all(|other| row.contains(other) || is_open(other))
+                    .into(),
             }
         });
         points.sum::<usize>()
     };
-    let turned = (0..values).map(|value| (value + turn) % values);
-    let allowed = turned.filter(|value| may_be(*value));
     // The last of equals wins, which is another in each row.
-    allowed.max_by_key(|value| gain(*value)).unwrap_or(0)
+    let count = OPTIONS[at].values();
+    let mut allowed = values_of(at, row, without);
+    allowed.sort_by_key(|(_, value)| (value + count - turn % count) % count);
+    allowed.into_iter().max_by_key(gain).unwrap_or((at, 0))
 }
 
 impl Combination {
     /// The values of all options, with times in units of so many nanoseconds.
     pub fn new(values: Vec<usize>, unit: u64) -> Self {
-        let (base_ns, max_ns) = (unit, 8 * unit);
         let mut made = Self {
-            configuration: Configuration::new(LimiterSpec::Exponential { base_ns, max_ns }),
+            configuration: Configuration::new(exponential(unit, unit.saturating_mul(8))),
             uses: Uses::default(),
             values: Vec::new(),
             unit,
@@ -447,7 +366,7 @@ pub fn kind_of<F: Family>(configuration: &Configuration) -> Box<dyn Subject> {
 /// The state machine on storage that grows.
 struct Growing<M>(PhantomData<M>);
 
-impl<M: Note + 'static> Family for Growing<M> {
+impl<M: Metrics + Default + 'static> Family for Growing<M> {
     type One = Plain;
     type Three = Levels<3>;
     type Of<P: Kind + 'static> = Direct<P, Growable, M>;
@@ -456,14 +375,14 @@ impl<M: Note + 'static> Family for Growing<M> {
 /// The state machine on storage of a fixed size.
 struct OfSize<const N: usize, M>(PhantomData<M>);
 
-impl<const N: usize, M: Note + 'static> Family for OfSize<N, M> {
+impl<const N: usize, M: Metrics + Default + 'static> Family for OfSize<N, M> {
     type One = WithSlack<WithSuspension>;
     type Three = WithSlack<WithSuspension<Levels<3>>>;
     type Of<P: Kind + 'static> = Direct<P, Fixed<N>, M>;
 }
 
 /// Makes the state machine that a configuration describes.
-pub fn core<M: Note + 'static>(configuration: &Configuration) -> Box<dyn Subject> {
+pub fn core<M: Metrics + Default + 'static>(configuration: &Configuration) -> Box<dyn Subject> {
     match configuration.storage {
         None => kind_of::<Growing<M>>(configuration),
         Some(..=3) => kind_of::<OfSize<3, M>>(configuration),

@@ -7,37 +7,35 @@
 //! choose.
 //!
 //! Histories are [drawn](Draw), over a few keys and short times, so that keys meet in every state
-//! and deadlines tie, and shrink to the shortest one that still fails. Or all of them are
-//! [explored](explore()), from the shortest on. Or they are the stories of
+//! and deadlines tie, and shrink to the shortest one that still fails. Or they are the stories of
 //! [`conformance`](mod@crate::conformance), which say themselves what is answered.
 
 mod apply;
 mod bytes;
 mod calls;
 mod draw;
+#[cfg(test)]
 mod explore;
 mod failure;
 mod faults;
 mod judge;
 mod pair;
 mod reasons;
-mod simpler;
 mod story;
 mod watch;
 
 use std::time::Duration;
 
-use crate::caught::guarded;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
-use crate::watched::{begins, restarts};
+use crate::watched::restarts;
 use pair::Pair;
 
 pub use crate::operation::{Answer, Operation, Run, Sleeper};
+#[cfg(test)]
 pub(crate) use bytes::Bytes;
 pub use bytes::{Crowd, MERGES, at_once, calls, operations_of};
 pub use draw::{Draw, find, run, run_combined};
 pub(crate) use draw::{HANGS_AFTER, run_on};
-pub use explore::{Bounds, Explored, Scope, explore};
 pub use failure::Failure;
 pub(crate) use story::{play, skipped, without_calls};
 
@@ -110,14 +108,7 @@ fn check_within(
     let mut pair = Pair::new(new(setup), setup, keys, patience);
     restarts();
     for step in steps {
-        begins(|| format!("{step:?}"));
-        let outcome = guarded(|| pair.step(step, looks));
-        outcome.unwrap_or_else(|panic| {
-            Err(pair.failure(format!("{step:?}: the queue panicked: {panic}")))
-        })?;
+        pair.guarded(|| format!("{step:?}"), |pair| pair.step(step, looks))?;
     }
-    begins(|| String::from("in the end"));
-    guarded(|| pair.conclude(looks)).unwrap_or_else(|panic| {
-        Err(pair.failure(format!("in the end the queue panicked: {panic}")))
-    })
+    pair.guarded(|| String::from("in the end"), |pair| pair.conclude(looks))
 }

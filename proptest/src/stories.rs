@@ -140,7 +140,7 @@ impl Rule {
             "Slack" => ("the delays of the queue are exact", can.slackens),
             "Polling" => ("its calls run by themselves", !can.runs_by_itself),
             "Panics" => (
-                "the binding does not override panic_at_work",
+                "the queue has no workers that panic",
                 does(Operation::PanicAtWork),
             ),
             "Lock" => ("the queue has no lock", does(Operation::PanicUnderLock)),

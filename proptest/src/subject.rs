@@ -2,16 +2,15 @@
 
 mod apply;
 mod calls;
+mod configuration;
 mod direct;
 #[cfg(feature = "embassy")]
 mod embassy;
 mod futures;
-mod groups;
 mod hand;
 mod held;
 #[cfg(feature = "bare")]
 mod loops;
-mod policy;
 #[cfg(feature = "tokio")]
 mod tasks;
 #[cfg(any(feature = "std", feature = "bare"))]
@@ -29,86 +28,27 @@ use crate::Figures;
 
 pub use crate::limiter::{AnyLimiter, FloatBits, LimiterSpec};
 pub use crate::operation::{
-    Answer, Displaced, Drain, Handed, Key, Left, Operate, Operation, Run, Sleeper, Ticket, Turn,
+    Answer, Displaced, Drain, Handed, Key, Left, Operate, Operation, Run, Sleeper, Ticket,
     left_over,
 };
-pub use apply::answer_of;
+pub use apply::{Home, Kind, answer_of};
 pub use calls::{Call, CallId, Drive, Returned};
-pub use direct::{Direct, Home, Note};
+pub use configuration::{Cap, Configuration, GroupFigures, GroupOrder, PolicySpec, Rate, group_of};
+pub use direct::Direct;
 #[cfg(feature = "embassy")]
 pub use embassy::Embassy;
-pub use futures::{Futures, LocalCall, poll_once};
-pub use groups::{Cap, GroupFigures, GroupOrder, Kind, Rate, group_of};
+pub use futures::{Futures, LocalCall};
 pub use hand::{HandClock, Sleep};
 pub use held::Taken;
 #[cfg(feature = "bare")]
 pub use loops::{Cores, Loops};
-pub use policy::PolicySpec;
 #[cfg(feature = "tokio")]
 pub use tasks::Tasks;
 #[cfg(any(feature = "std", feature = "bare"))]
-pub use thread_calls::{CallsOf, Sleeping, ThreadCall, ThreadCalls};
+pub use thread_calls::{ThreadCall, ThreadCalls};
 #[cfg(feature = "std")]
-pub use threads::{OnThreads, Threads};
+pub use threads::Threads;
 pub use work_queue::{OnWorkQueue, Runtime, handed, panicking};
-
-/// How a queue under test is made, and the model of it: each option is a value.
-///
-/// A queue whose type says how many keys fit, which levels there are, whether keys age and whether
-/// there are groups has what its type says.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Configuration {
-    /// How many keys fit into a queue of a fixed size; `None` if it grows.
-    pub storage: Option<usize>,
-    /// How many priority levels there are.
-    pub levels: u8,
-    /// How long keys may wait at their levels, in a queue whose keys [age](Abilities::ages).
-    pub age_limit: Option<Duration>,
-    /// The limits of groups, in a queue that [has groups](Abilities::groups).
-    pub groups: Option<Cap>,
-    /// What decides how long a failed key waits.
-    pub limiter: LimiterSpec,
-    /// What else keys wait for, in a queue that [can have a policy](Abilities::governs).
-    pub policy: PolicySpec,
-    /// How many keys fit into a queue that [can be limited](Abilities::limits_keys).
-    pub max_keys: usize,
-    /// How many keys may be kept for their failures alone, by a queue without a capacity of its
-    /// own.
-    pub failure_records_max: usize,
-    /// How many due keys one operation makes ready, if the subject does one operation a step.
-    pub due_keys_max: u8,
-}
-
-impl Configuration {
-    /// Describes a queue that grows, with this limiter, and without all else.
-    pub fn new(limiter: LimiterSpec) -> Self {
-        Self {
-            storage: None,
-            levels: 1,
-            age_limit: None,
-            groups: None,
-            limiter,
-            policy: PolicySpec::default(),
-            max_keys: usize::MAX,
-            failure_records_max: usize::MAX,
-            due_keys_max: 16,
-        }
-    }
-
-    /// The same, but for no more keys than this.
-    fn for_at_most(&self, max_keys: usize) -> Self {
-        Self {
-            max_keys: self.max_keys.min(max_keys),
-            ..self.clone()
-        }
-    }
-
-    /// Describes a queue whose failed keys wait 1 ns, 2 ns, 4 ns and so on.
-    pub fn exponential() -> Self {
-        let max_ns = 1_000_000_000_000;
-        Self::new(LimiterSpec::Exponential { base_ns: 1, max_ns })
-    }
-}
 
 /// A queue under test.
 ///

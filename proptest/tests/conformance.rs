@@ -129,7 +129,7 @@ const NO_AGING: (&str, usize) = ("the keys of the queue do not age", 4);
 const NO_GROUPS: (&str, usize) = ("the queue has no groups", 4);
 const NO_POLICY: (&str, usize) = ("the queue can have no policy", 23);
 const NO_SLACK: (&str, usize) = ("the delays of the queue are exact", 7);
-const NO_PANICS: (&str, usize) = ("the binding does not override panic_at_work", 2);
+const NO_PANICS: (&str, usize) = ("the queue has no workers that panic", 2);
 const NO_LOCK: (&str, usize) = ("the queue has no lock", 1);
 const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
 

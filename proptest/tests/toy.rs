@@ -239,7 +239,6 @@ async fn yield_now() {
 /// The toy under test.
 struct Toy<const F: u8 = NOTHING> {
     queue: Toys<F>,
-    calls: Futures,
 }
 
 impl<const F: u8> Runtime for Toy<F> {
@@ -254,7 +253,6 @@ impl<const F: u8> Runtime for Toy<F> {
         let queue = Shared::<F>::new(lock, clock);
         Self {
             queue: Toys(Rc::new(queue)),
-            calls: Futures::new(),
         }
     }
 
@@ -300,10 +298,6 @@ impl<const F: u8> Runtime for Toy<F> {
     fn next_unrun(&mut self, action: Action) -> bool {
         let next = self.take().map(|guard| self.queue.next(guard, action));
         next.map(drop).is_some()
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }
 

@@ -61,7 +61,7 @@ fn run<P: Kind, S: Home>(bytes: &mut Unstructured) -> Result<()> {
     let times = bytes.len() / 4;
     let mut times = Unstructured::new(bytes.bytes(times)?);
     let mut world = World::<P, S> {
-        holds: S::governs::<P>() && setup.policy.holds(),
+        holds: S::abilities::<P>().governs && setup.policy.holds(),
         queue: Direct::new(&setup),
         now,
         latest: Instant::EPOCH,

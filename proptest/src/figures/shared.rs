@@ -64,12 +64,4 @@ impl Metrics for SharedFigures {
     fn retry(&mut self) {
         self.lock().retry();
     }
-
-    fn coalesced(&mut self) {
-        self.lock().coalesced();
-    }
-
-    fn delayed(&mut self, keys: usize) {
-        self.lock().delayed(keys);
-    }
 }

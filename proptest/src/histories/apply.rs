@@ -1,31 +1,31 @@
 //! An operation, done to a queue and to the model.
 
 use requeue_core::Action;
-use requeue_core::binding::Next;
 
 use super::pair::{Asleep, Outcome, Pair};
-use crate::operation::{Answer, Operate, Operation, Run, Sleeper, Ticket};
+use crate::operation::{Answer, Operate, Operation, Run, Sleeper};
 use crate::subject::Subject;
 
 impl Pair {
     /// Does an operation to both, unless there is nothing to do it to.
     pub(super) fn apply(&mut self, operation: &Operation) -> Outcome {
-        let (Some(operation), max) = self.resolved(operation) else {
+        let Some(mut operation) = self.resolved(operation) else {
             return Ok(None);
         };
-        if operation == Operation::PanicAtWork {
-            return self.panic_at_work();
-        }
-        if operation == Operation::PanicUnderLock {
-            let _ = self.subject.apply(&operation);
-            self.answer = Some(Answer::Done);
-            return Ok(Some(String::from("it is caught")));
-        }
-        if let Operation::Advance(by) = operation {
-            self.subject.advance(by);
-            self.model.advance(by);
-            self.answer = Some(Answer::Done);
-            return Ok(Some(format!("it is {}", self.model.now())));
+        match operation {
+            Operation::PanicAtWork => return self.panic_at_work(),
+            Operation::PanicUnderLock => {
+                let _ = self.subject.apply(&operation);
+                self.answer = Some(Answer::Done);
+                return Ok(Some(String::from("it is caught")));
+            }
+            Operation::Advance(by) => {
+                self.subject.advance(by);
+                self.model.advance(by);
+                self.answer = Some(Answer::Done);
+                return Ok(Some(format!("it is {}", self.model.now())));
+            }
+            _ => {}
         }
         let answer = self.subject.apply(&operation);
         if answer == Answer::Lacking {
@@ -35,92 +35,68 @@ impl Pair {
         if !answer.agrees(&expected) {
             return Err(format!("expected {expected}, got {answer}"));
         }
-        self.keep(&operation, max, &answer, &expected);
+        // Later operations may pick these.
+        let handed = answer.handed().iter();
+        self.tickets.extend(handed.map(|handed| handed.ticket));
+        if let (Answer::Drain(drain), Answer::Drain(expected)) = (&answer, &expected) {
+            self.drains.push((*drain, *expected));
+        }
+        if let (Some(until), Some(Sleeper::Of(number))) =
+            (answer.waits(), operation.sleeper_mut().copied())
+        {
+            let max = match operation {
+                Operation::GetMany(max, _) => Some(max),
+                _ => None,
+            };
+            self.sleepers.push(Asleep { number, until, max });
+        }
         let shown = answer.to_string();
         self.answer = Some(answer);
         Ok(Some(shown))
     }
 
-    /// The same operation on the runs and sleepers that it picks, and for how many keys the sleeper
-    /// looks; no operation if there is none to pick, or where it means nothing.
-    fn resolved(&mut self, operation: &Operation) -> (Option<Operation>, Option<usize>) {
-        let mut max = None;
-        let resolved = match *operation {
+    /// The same operation on the runs and sleepers that it picks. `None` if there is none to pick,
+    /// or where it means nothing.
+    fn resolved(&mut self, operation: &Operation) -> Option<Operation> {
+        let mut resolved = match operation {
             Operation::AdvanceToDeadline => {
-                let due = self.model.next_deadline();
-                let left = due.map(|due| due.saturating_since(self.model.now()));
-                left.map(Operation::Advance)
+                let due = self.model.next_deadline()?;
+                Operation::Advance(due.saturating_since(self.model.now()))
             }
-            Operation::Get(_) => Some(Operation::Get(self.new_sleeper())),
-            Operation::GetMany(most, _) => {
-                max = Some(most);
-                Some(Operation::GetMany(most, self.new_sleeper()))
+            Operation::LookAgain(pick) => {
+                let Asleep { number, max, .. } = self.wake_up(*pick)?;
+                let sleeper = Sleeper::Of(number);
+                max.map_or(Operation::Get(sleeper), |max| {
+                    Operation::GetMany(max, sleeper)
+                })
             }
-            Operation::LookAgain(pick) => self.wake_up(pick).map(|asleep| {
-                max = asleep.max;
-                let sleeper = Sleeper::Of(asleep.number);
-                match max {
-                    Some(max) => Operation::GetMany(max, sleeper),
-                    None => Operation::Get(sleeper),
-                }
-            }),
-            Operation::Leave(Sleeper::Pick(pick)) => {
-                let asleep = self.wake_up(pick);
-                asleep.map(|asleep| Operation::Leave(Sleeper::Of(asleep.number)))
-            }
-            Operation::Done(Run::Pick(pick)) => self.pick(pick).map(Operation::Done),
-            Operation::Complete(Run::Pick(pick), action) => {
-                self.pick(pick).map(|run| Operation::Complete(run, action))
-            }
-            Operation::CompleteMany(ref runs, action) => {
-                let picked = runs.iter().filter_map(|run| match run {
-                    Run::Pick(pick) => self.pick(*pick),
-                    Run::Of(_) => Some(*run),
-                });
-                Some(Operation::CompleteMany(picked.collect(), action))
-            }
-            Operation::Next(run, action, _) => {
-                let run = match run {
-                    Run::Pick(pick) => self.pick(pick),
-                    Run::Of(_) => Some(run),
-                };
-                run.map(|run| Operation::Next(run, action, self.new_sleeper()))
-            }
-            Operation::ExpediteAll if !self.model.ends_delays_in_order() => None,
-            Operation::RetainBelow(key) if !self.model.cancels_in_order(key) => None,
-            ref other => Some(other.clone()),
+            Operation::ExpediteAll if !self.model.ends_delays_in_order() => return None,
+            Operation::RetainBelow(key) if !self.model.cancels_in_order(*key) => return None,
+            other => other.clone(),
         };
-        (resolved, max)
-    }
-
-    /// Keeps what later operations may pick.
-    fn keep(&mut self, operation: &Operation, max: Option<usize>, answer: &Answer, model: &Answer) {
-        match answer {
-            Answer::Work(Some(handed))
-            | Answer::Next(Next::Work(handed))
-            | Answer::Turn(_, Next::Work(handed)) => self.tickets.push(handed.ticket),
-            Answer::NextMany(Next::Work(handed)) => {
-                self.tickets
-                    .extend(handed.iter().map(|handed| handed.ticket));
+        let runs = resolved.runs_mut();
+        for run in runs.iter_mut() {
+            if let Run::Pick(pick) = *run
+                && let Some(index) = usize::from(pick).checked_rem(self.tickets.len())
+            {
+                *run = self.tickets.remove(index).into();
             }
-            Answer::Next(Next::Wait { until })
-            | Answer::NextMany(Next::Wait { until })
-            | Answer::Turn(_, Next::Wait { until }) => {
-                if let Operation::Get(Sleeper::Of(number))
-                | Operation::GetMany(_, Sleeper::Of(number))
-                | Operation::Next(_, _, Sleeper::Of(number)) = *operation
-                {
-                    let until = *until;
-                    self.sleepers.push(Asleep { number, until, max });
-                }
-            }
-            Answer::Drain(drain) => {
-                if let Answer::Drain(expected) = model {
-                    self.drains.push((*drain, *expected));
-                }
-            }
-            _ => {}
         }
+        let is_missing = |run: &Run| matches!(run, Run::Pick(_));
+        if !runs.is_empty() && runs.iter().all(is_missing) {
+            return None;
+        }
+        if let Some(sleeper) = resolved.sleeper_mut() {
+            match *sleeper {
+                Sleeper::New => {
+                    self.last_sleeper += 1;
+                    *sleeper = Sleeper::Of(self.last_sleeper);
+                }
+                Sleeper::Pick(pick) => *sleeper = Sleeper::Of(self.wake_up(pick)?.number),
+                Sleeper::Of(_) => {}
+            }
+        }
+        Some(resolved)
     }
 
     fn panic_at_work(&mut self) -> Outcome {
@@ -139,17 +115,6 @@ impl Pair {
         }
         self.answer = Some(Answer::Done);
         Ok(Some(format!("key {key} is given back: {given_back:?}")))
-    }
-
-    fn pick(&mut self, pick: u8) -> Option<Run> {
-        let index = usize::from(pick).checked_rem(self.tickets.len())?;
-        let ticket: Ticket = self.tickets.remove(index);
-        Some(ticket.into())
-    }
-
-    fn new_sleeper(&mut self) -> Sleeper {
-        self.last_sleeper += 1;
-        Sleeper::Of(self.last_sleeper)
     }
 
     /// A sleeper returns: whichever it was, the wake under way has arrived.

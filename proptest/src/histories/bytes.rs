@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::select;
 use requeue_core::{Action, AddOptions, Instant, Merge};
 
-use crate::combinations::Uses;
-use crate::limiter::{FloatBits, LimiterSpec};
-use crate::operation::{DRAWN, Drawn, Operation, Run, left_over};
-use crate::subject::{Cap, Configuration, GroupOrder, Key, Left, PolicySpec, Rate};
+use crate::combinations::{Combination, Uses, options};
+use crate::limiter::FloatBits;
+use crate::operation::{Arguments, Operation, ROWS, Row, Run, left_over};
+use crate::subject::{Cap, Configuration, Key, Left, PolicySpec, Rate};
 
-/// Which operations come, and how often: the column of [`Drawn::weights`].
+/// Which operations come, and how often: the column of [`Row::weights`].
 #[derive(Clone, Copy)]
 enum Column {
     Operations,
@@ -24,10 +23,10 @@ enum Column {
     AtOnce,
 }
 
-/// Bytes that are made operations. Once they are used up, each is zero.
-pub(crate) struct Bytes<'b> {
-    rest: slice::Iter<'b, u8>,
-    uses: &'b Uses,
+/// What a history is about.
+#[derive(Clone, Copy)]
+struct Scene {
+    uses: Uses,
     keys: Key,
     /// Most is about the first key.
     favours_first: bool,
@@ -37,11 +36,10 @@ pub(crate) struct Bytes<'b> {
     is_wild: bool,
 }
 
-impl<'b> Bytes<'b> {
+impl Scene {
     /// Six keys, and any times.
-    pub(crate) fn new(bytes: &'b [u8], uses: &'b Uses) -> Self {
+    const fn new(uses: Uses) -> Self {
         Self {
-            rest: bytes.iter(),
             uses,
             keys: 6,
             favours_first: false,
@@ -50,20 +48,68 @@ impl<'b> Bytes<'b> {
         }
     }
 
+    /// The operations of a column, each with how often it comes. Adds come so many times as often.
+    fn rows(&self, column: Column, adds: u32) -> Rows {
+        let rows = ROWS.iter().filter(|row| (row.is_used)(&self.uses));
+        let weighed = rows.map(|row| {
+            let times = if row.words.starts_with("add") {
+                adds
+            } else {
+                1
+            };
+            (u32::from(row.weights[column as usize]) * times, row)
+        });
+        weighed.filter(|(weight, _)| *weight > 0).collect()
+    }
+
+    fn step(self, bytes: &[u8], rows: &Rows) -> Operation {
+        let rest = bytes.iter();
+        Bytes { rest, scene: self }.step(rows)
+    }
+
+    /// A history that may end among other operations.
+    fn history(self, (busy, late): (Vec<Step>, Vec<Step>), rows: [&Rows; 3]) -> Vec<Operation> {
+        let [busy_rows, rows, last_rows] = rows;
+        let busy = busy.iter().map(|bytes| self.step(bytes, busy_rows));
+        let late = late.iter().map(|bytes| match bytes {
+            [0..128, bytes @ ..] => self.step(bytes, rows),
+            [_, bytes @ ..] => self.step(bytes, last_rows),
+        });
+        busy.chain(late).collect()
+    }
+}
+
+type Rows = Vec<(u32, &'static Row)>;
+
+/// Bytes that are made operations. Once they are used up, each is zero.
+pub(crate) struct Bytes<'b> {
+    rest: slice::Iter<'b, u8>,
+    scene: Scene,
+}
+
+impl<'b> Bytes<'b> {
+    /// For operations on six keys, at any times.
+    pub(crate) fn new(bytes: &'b [u8], uses: Uses) -> Self {
+        Self {
+            rest: bytes.iter(),
+            scene: Scene::new(uses),
+        }
+    }
+
     /// One of these, each as often as it says.
-    fn step(&mut self, kinds: &[(u32, &Drawn)]) -> Operation {
-        let weights: u32 = kinds.iter().map(|(weight, _)| weight).sum();
+    fn step(&mut self, rows: &Rows) -> Operation {
+        let weights: u32 = rows.iter().map(|(weight, _)| weight).sum();
         let mut place = (u32::from(self.pair()) * weights) >> u16::BITS;
-        for (weight, kind) in kinds {
+        for (weight, row) in rows {
             match place.checked_sub(*weight) {
                 Some(rest) => place = rest,
-                None => return (kind.draw)(self),
+                None => return (row.make)(self),
             }
         }
         Operation::Settle
     }
 
-    pub(crate) fn byte(&mut self) -> u8 {
+    fn byte(&mut self) -> u8 {
         self.rest.next().copied().unwrap_or_default()
     }
 
@@ -72,141 +118,80 @@ impl<'b> Bytes<'b> {
     }
 
     /// One of so many numbers, from zero.
-    pub(crate) fn below(&mut self, count: u8) -> u8 {
+    fn below(&mut self, count: u8) -> u8 {
         ((u16::from(self.byte()) * u16::from(count)) >> u8::BITS) as u8
     }
 
-    pub(crate) fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
         values[usize::from(self.below(values.len() as u8))]
     }
 
-    pub(crate) fn option<T>(&mut self, some: impl FnOnce(&mut Self) -> T) -> Option<T> {
+    fn option<T>(&mut self, some: impl FnOnce(&mut Self) -> T) -> Option<T> {
         (self.below(4) < 3).then(|| some(self))
     }
 
     /// Up to four of something.
-    pub(crate) fn several<T>(&mut self, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    fn several<T>(&mut self, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let count = self.below(5);
         (0..count).map(|_| one(self)).collect()
     }
 
-    /// How many keys there are.
-    pub(crate) fn keys(&self) -> Key {
-        self.keys
+    fn units(&self, count: impl Into<u32>) -> Duration {
+        self.scene.unit.saturating_mul(count.into())
     }
 
-    pub(crate) fn key(&mut self) -> Key {
-        match self.favours_first && self.below(4) < 3 {
-            true => 1,
-            false => 1 + Key::from(self.below(self.keys as u8)),
+    /// In percent. Half of all delays are exact.
+    fn slack(&mut self) -> u8 {
+        match self.scene.uses.slack && self.below(2) == 1 {
+            true => self.one_of(&[1, 20, 50, 100, 255]),
+            false => 0,
         }
     }
 
-    pub(crate) fn run(&mut self) -> Run {
+    /// A rate whose tokens come after whole units.
+    fn per_unit(&self, (count, burst): (f64, u32)) -> Rate {
+        let per_second = FloatBits(count * 1e9 / self.scene.unit.as_nanos() as f64);
+        Rate { per_second, burst }
+    }
+}
+
+impl Arguments for Bytes<'_> {
+    fn key(&mut self) -> Key {
+        match self.scene.favours_first && self.below(4) < 3 {
+            true => 1,
+            false => 1 + Key::from(self.below(self.scene.keys as u8)),
+        }
+    }
+
+    fn keys(&mut self) -> Vec<Key> {
+        self.several(Self::key)
+    }
+
+    fn other_key(&mut self) -> Key {
+        self.key() + self.scene.keys
+    }
+
+    fn run(&mut self) -> Run {
         Run::Pick(self.byte())
     }
 
-    fn units(&self, count: u16) -> Duration {
-        self.unit.saturating_mul(count.into())
+    fn runs(&mut self) -> Vec<Run> {
+        self.several(Self::run)
     }
 
-    /// From one unit to five.
-    pub(crate) fn short(&mut self) -> Duration {
-        let units = 1 + u16::from(self.below(5));
-        self.units(units)
+    fn waiting(&mut self) -> u8 {
+        self.byte()
     }
 
-    /// Mostly so short that deadlines meet.
-    pub(crate) fn delay(&mut self) -> Duration {
-        match self.byte() {
-            0..32 => Duration::ZERO,
-            32..192 => self.short(),
-            192..240 if self.is_wild => {
-                let far = 6 + self.pair() % 995;
-                self.units(far)
-            }
-            192..240 => {
-                let far = 6 + u16::from(self.below(58));
-                self.units(far)
-            }
-            _ if self.is_wild => match self.below(4) {
-                0 => Duration::MAX,
-                1 => Duration::from_nanos(u64::MAX),
-                2 => Duration::from_nanos(u64::MAX - 1),
-                _ => Duration::from_nanos(1 << self.below(64)),
-            },
-            _ => Duration::MAX,
-        }
-    }
-
-    /// How far the clock moves; with a backlog, past several deadlines.
-    pub(crate) fn passing(&mut self) -> Duration {
-        if !self.uses.backlog {
-            return match self.is_wild {
-                true => self.delay(),
-                // No clock of a runtime comes near its end.
-                false => {
-                    let few = self.below(8);
-                    self.units(few.into())
-                }
-            };
-        }
-        let units = match self.below(8) {
-            7 => 5 + self.pair() % 1000,
-            _ => 5 + u16::from(self.below(40)),
-        };
-        self.units(units)
-    }
-
-    pub(crate) fn instant(&mut self) -> Instant {
-        match self.below(9) {
-            8 => self.one_of(&[Instant::from_nanos(u64::MAX - 1), Instant::NEVER]),
-            _ => Instant::from_nanos(u64::from(self.pair() % 1000)),
-        }
-    }
-
-    /// Levels that most queues under test have, and one that none has.
-    pub(crate) fn options(&mut self) -> AddOptions {
-        AddOptions {
-            priority: self.one_of(&[
-                None,
-                Some(0),
-                Some(1),
-                Some(2),
-                None,
-                Some(1),
-                Some(2),
-                Some(3),
-            ]),
-            after: self.option(Self::delay),
-            merge: match self.uses.merge {
-                true => self.one_of(&MERGES),
-                false => Merge::Earliest,
-            },
-            rate_limited: self.below(2) == 1,
-            slack: self.slack(),
-        }
-    }
-
-    /// A ready or delayed key with a few failures.
-    pub(crate) fn left(&mut self) -> Left {
-        left_over(
-            self.key(),
-            self.delay(),
-            self.below(4).into(),
-            self.below(3),
-        )
-    }
-
-    pub(crate) fn action(&mut self) -> Action {
+    fn action(&mut self) -> Action {
         let action = match self.below(10) {
             0..2 => Action::Release,
             2 => Action::Success,
             3 => Action::Retry,
             4 => Action::GiveUp,
             5 => Action::RequeueAfter(self.delay()),
-            6 if self.uses.suspend => Action::Suspend(self.delay()),
-            7..9 if self.uses.poll => Action::poll(self.delay(), self.delay()),
+            6 if self.scene.uses.suspend => Action::Suspend(self.delay()),
+            7..9 if self.scene.uses.poll => Action::poll(self.delay(), self.delay()),
             _ => Action::Snooze(self.delay()),
         };
         let action = match self.below(8) {
@@ -219,34 +204,84 @@ impl<'b> Bytes<'b> {
         }
     }
 
-    /// In percent. Half of all delays are exact.
-    fn slack(&mut self) -> u8 {
-        match self.uses.slack && self.below(2) == 1 {
-            true => self.one_of(&[1, 20, 50, 100, 255]),
-            false => 0,
+    /// Levels that most queues under test have, and one that none has.
+    fn options(&mut self) -> AddOptions {
+        let (none, low, high) = (None, Some(1), Some(2));
+        AddOptions {
+            priority: self.one_of(&[none, Some(0), low, high, none, low, high, Some(3)]),
+            after: self.option(Self::delay),
+            merge: match self.scene.uses.merge {
+                true => self.one_of(&MERGES),
+                false => Merge::Earliest,
+            },
+            rate_limited: self.below(2) == 1,
+            slack: self.slack(),
         }
     }
 
-    pub(crate) fn order(&mut self) -> GroupOrder {
-        let (what, group) = (self.below(8), self.below(3));
-        match what {
-            0..2 => GroupOrder::LimitAll(self.cap()),
-            2..5 => GroupOrder::Limit(group, self.option(Self::cap)),
-            5 => GroupOrder::Pause(group),
-            _ => GroupOrder::Unpause(group),
+    /// A ready or delayed key with a few failures.
+    fn left(&mut self) -> Left {
+        let (key, left) = (self.key(), self.delay());
+        left_over(key, left, self.below(4).into(), self.below(3))
+    }
+
+    /// Mostly so short that deadlines meet.
+    fn delay(&mut self) -> Duration {
+        match self.byte() {
+            0..32 => Duration::ZERO,
+            32..192 => self.short(),
+            192..240 if self.scene.is_wild => {
+                let far = 6 + self.pair() % 995;
+                self.units(far)
+            }
+            192..240 => {
+                let far = 6 + self.below(58);
+                self.units(far)
+            }
+            _ if self.scene.is_wild => match self.below(4) {
+                0 => Duration::MAX,
+                1 => Duration::from_nanos(u64::MAX),
+                2 => Duration::from_nanos(u64::MAX - 1),
+                _ => Duration::from_nanos(1 << self.below(64)),
+            },
+            _ => Duration::MAX,
         }
+    }
+
+    /// From one unit to five.
+    fn short(&mut self) -> Duration {
+        let units = 1 + self.below(5);
+        self.units(units)
+    }
+
+    /// With a backlog, past several deadlines. No clock of a runtime comes near its end.
+    fn passing(&mut self) -> Duration {
+        let units = match (self.scene.uses.backlog, self.scene.is_wild) {
+            (false, true) => return self.delay(),
+            (false, false) => self.below(8).into(),
+            (true, _) => match self.below(8) {
+                7 => 5 + self.pair() % 1000,
+                _ => 5 + u16::from(self.below(40)),
+            },
+        };
+        self.units(units)
+    }
+
+    fn instant(&mut self) -> Instant {
+        match self.below(9) {
+            8 => self.one_of(&[Instant::from_nanos(u64::MAX - 1), Instant::NEVER]),
+            _ => Instant::from_nanos(u64::from(self.pair() % 1000)),
+        }
+    }
+
+    fn age(&mut self) -> Option<Duration> {
+        self.option(Self::delay)
     }
 
     /// Limits that let something pass, more often than not.
     fn cap(&mut self) -> Cap {
-        let rates = [
-            None,
-            None,
-            Some((0.5, 1)),
-            Some((1.0, 2)),
-            Some((0.0, 1)),
-            Some((1.0, 0)),
-        ];
+        let rates = [(0.5, 1), (1.0, 2), (0.0, 1), (1.0, 0)].map(Some);
+        let rates = [&[None, None], &rates[..]].concat();
         Cap {
             max_active: self.one_of(&[None, None, Some(0), Some(1), Some(1), Some(2)]),
             weight: self.one_of(&[1, 1, 2, 0]),
@@ -254,29 +289,26 @@ impl<'b> Bytes<'b> {
         }
     }
 
-    /// A rate whose tokens come after whole units.
-    fn per_unit(&self, (count, burst): (f64, u32)) -> Rate {
-        let per_second = FloatBits(count * 1e9 / self.unit.as_nanos() as f64);
-        Rate { per_second, burst }
+    fn own_cap(&mut self) -> Option<Cap> {
+        self.option(Self::cap)
     }
 
     /// Cool-downs of up to three units, or none.
-    pub(crate) fn policy(&mut self) -> PolicySpec {
+    fn policy(&mut self) -> PolicySpec {
         let cool_down = self.below(4);
-        let rates: &[_] = match self.is_wild {
+        let rates: &[_] = match self.scene.is_wild {
             true => &[None, None, Some((0.4, 2)), Some((0.1, 1))],
             false => &[None, None, None, Some((0.5, 2))],
         };
         PolicySpec {
-            cool_down_ns: (Instant::EPOCH + self.units(cool_down.into())).as_nanos(),
+            cool_down_ns: (Instant::EPOCH + self.units(cool_down)).as_nanos(),
             hold_failures: self.below(2) == 1,
             run_rate: self.one_of(rates).map(|rate| self.per_unit(rate)),
         }
     }
 
-    /// Room for some of the keys, or for all.
-    pub(crate) fn room(&mut self) -> usize {
-        self.one_of(&[0, 1, 2, 3, 5, 6, 20, usize::MAX])
+    fn number(&mut self, drawn: &[usize]) -> usize {
+        self.one_of(drawn)
     }
 }
 
@@ -289,25 +321,14 @@ pub const MERGES: [Merge; 5] = [
     Merge::Keep,
 ];
 
-/// The operations of a column that histories do, each with how often it comes. Adds come so many
-/// times as often.
-fn kinds(column: Column, uses: &Uses, adds: u32) -> Vec<(u32, &'static Drawn)> {
-    let kinds = DRAWN.iter().filter(|kind| (kind.is_used)(uses));
-    let weighed = kinds.map(|kind| {
-        let is_add = || (kind.draw)(&mut Bytes::new(&[], uses)).adds();
-        let times = if adds > 1 && is_add() { adds } else { 1 };
-        (u32::from(kind.weights[column as usize]) * times, kind)
-    });
-    weighed.filter(|(weight, _)| *weight > 0).collect()
-}
-
-/// The bytes of a step.
-fn steps(most: usize) -> impl Strategy<Value = Vec<[u8; STEP]>> {
-    vec(any::<[u8; STEP]>(), 0..most)
-}
-
 /// As many bytes as any operation needs.
-const STEP: usize = 10;
+type Step = [u8; 10];
+
+/// The bytes of a busy queue, and those towards its end.
+fn steps(busy: usize, late: usize) -> impl Strategy<Value = (Vec<Step>, Vec<Step>)> {
+    let steps = |most| vec(any::<Step>(), 0..most);
+    (steps(busy), steps(late))
+}
 
 /// How many keys there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,42 +351,29 @@ pub(super) fn operations(
         Crowd::Few => (6, 60, 1),
         Crowd::Many => (40, 150, 6),
     };
-    let drawn = (steps(length), steps(40));
+    let scene = Scene {
+        keys,
+        unit,
+        ..Scene::new(uses)
+    };
+    let [busy, rows] = [adds, 1].map(|adds| scene.rows(Column::Operations, adds));
+    let last = scene.rows(Column::LastOperations, 1);
+    let drawn = steps(length, 40);
     drawn
-        .prop_map(move |(busy, late)| {
-            let step = |bytes: &[u8], column, adds| {
-                let bytes = Bytes::new(bytes, &uses);
-                Bytes {
-                    keys,
-                    unit,
-                    ..bytes
-                }
-                .step(&kinds(column, &uses, adds))
-            };
-            let busy = busy
-                .iter()
-                .map(|bytes| step(bytes, Column::Operations, adds));
-            let late = late.iter().map(|bytes| match bytes {
-                [0..128, bytes @ ..] => step(bytes, Column::Operations, 1),
-                [_, bytes @ ..] => step(bytes, Column::LastOperations, 1),
-            });
-            busy.chain(late).collect()
-        })
+        .prop_map(move |steps| scene.history(steps, [&busy, &rows, &last]))
         .boxed()
 }
 
 /// What the bytes of a fuzzer say is done, until they are used up.
 pub fn operations_of(bytes: &[u8], keys: Key, uses: Uses) -> Vec<Operation> {
-    let mut bytes = Bytes {
-        keys,
-        ..Bytes::new(bytes, &uses)
-    };
+    let mut bytes = Bytes::new(bytes, uses);
+    bytes.scene.keys = keys;
     let columns = [Column::Operations, Column::LastOperations];
-    let [busy, last] = columns.map(|column| kinds(column, &uses, 1));
+    let [busy, last] = columns.map(|column| bytes.scene.rows(column, 1));
     let mut operations = Vec::new();
     while !bytes.rest.as_slice().is_empty() && operations.len() < OPERATIONS_MAX {
-        let kinds = if bytes.below(8) == 7 { &last } else { &busy };
-        operations.push(bytes.step(kinds));
+        let rows = if bytes.below(8) == 7 { &last } else { &busy };
+        operations.push(bytes.step(rows));
     }
     operations
 }
@@ -385,35 +393,20 @@ pub fn calls() -> impl Strategy<Value = Vec<Operation>> {
 /// The same with time in whole units.
 pub(super) fn calls_in(unit: Duration, uses: Uses) -> BoxedStrategy<Vec<Operation>> {
     // The clock of a runtime may know no times but whole units.
-    let uses = Uses {
-        slack: false,
-        ..uses
+    let slack = false;
+    let scene = Scene {
+        keys: 4,
+        unit,
+        is_wild: false,
+        ..Scene::new(Uses { slack, ..uses })
     };
-    let drawn = (any::<u64>(), steps(40), steps(10));
-    drawn
-        .prop_map(move |(chosen, busy, late)| {
+    let [all, last] = [Column::Calls, Column::LastCalls].map(|column| scene.rows(column, 1));
+    (any::<u64>(), steps(40, 10))
+        .prop_map(move |(chosen, steps)| {
             let chosen = |index: usize| index < ALWAYS || chosen & (1 << (index % 64)) != 0;
-            let kinds_of_all = kinds(Column::Calls, &uses, 1).into_iter().enumerate();
-            let some = kinds_of_all.filter(|(index, _)| chosen(*index));
-            let some: Vec<_> = some.map(|(_, kind)| kind).collect();
-            let last = kinds(Column::LastCalls, &uses, 1);
-            let step = |bytes: &[u8], kinds: &[(u32, &Drawn)]| {
-                let bytes = Bytes::new(bytes, &uses);
-                let is_wild = false;
-                Bytes {
-                    keys: 4,
-                    unit,
-                    is_wild,
-                    ..bytes
-                }
-                .step(kinds)
-            };
-            let busy = busy.iter().map(|bytes| step(bytes, &some));
-            let late = late.iter().map(|bytes| match bytes {
-                [0..128, bytes @ ..] => step(bytes, &some),
-                [_, bytes @ ..] => step(bytes, &last),
-            });
-            busy.chain(late).collect()
+            let some = all.iter().enumerate().filter(|(index, _)| chosen(*index));
+            let some: Rows = some.map(|(_, row)| *row).collect();
+            scene.history(steps, [&some, &some, &last])
         })
         .boxed()
 }
@@ -429,130 +422,69 @@ pub fn at_once(
     favours_first: bool,
     unit: Duration,
 ) -> BoxedStrategy<Vec<Operation>> {
-    let step = any::<[u8; STEP]>();
-    let step = step.prop_map(move |bytes| {
-        let (uses, is_wild) = (Uses::ANY, false);
-        let bytes = Bytes::new(&bytes, &uses);
-        let mut bytes = Bytes {
-            keys,
-            favours_first,
-            unit,
-            is_wild,
-            ..bytes
-        };
-        bytes.step(&kinds(Column::AtOnce, &uses, 1))
-    });
+    let scene = Scene {
+        keys,
+        favours_first,
+        unit,
+        is_wild: false,
+        ..Scene::new(Uses::ANY)
+    };
+    let rows = scene.rows(Column::AtOnce, 1);
+    let step = any::<Step>().prop_map(move |bytes| scene.step(&bytes, &rows));
     vec(step, length).boxed()
 }
 
-/// Queues and calls, with time in whole units, of which failed keys wait one, two, and so on. It is
-/// one that no timer rounds, or the shortest that the queue's timers can tell apart.
+/// Queues and calls, with time in whole units. It is one that no timer rounds, or the shortest that
+/// the queue's timers can tell apart.
 pub(super) fn queues_and_calls(grain: Duration) -> BoxedStrategy<(Configuration, Vec<Operation>)> {
     let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
-    let drawn = (unit, 0..4u8);
-    drawn
-        .prop_flat_map(|(unit, kind)| (Just(setup_of(kind, unit)), calls_in(unit, Uses::ANY)))
-        .boxed()
+    let drawn = unit.prop_flat_map(|unit| {
+        let setups = setups(unit, &["cool-down", "failures", "rate of runs"]);
+        (setups, calls_in(unit, Uses::ANY))
+    });
+    drawn.boxed()
+}
+
+/// Queues and operations that never wait.
+pub(super) fn queues_and_operations(
+    crowd: Crowd,
+) -> BoxedStrategy<(Configuration, Vec<Operation>)> {
+    let unit = Duration::from_nanos(1);
+    let setups = setups(
+        unit,
+        &[
+            "cool-down",
+            "failures",
+            "rate of runs",
+            "limiter",
+            "failure records",
+            "due keys an operation",
+        ],
+    );
+    (setups, operations(crowd, unit, Uses::ANY)).boxed()
 }
 
 /// A queue whose failed keys wait 1 ms, 2 ms, 4 ms and 8 ms.
 pub(super) fn setup() -> Configuration {
-    setup_in(MILLISECOND)
-}
-
-/// The same, and queues that hold keys, or hand them out at a rate.
-fn setup_of(kind: u8, unit: Duration) -> Configuration {
-    let mut setup = setup_in(unit);
-    match kind {
-        0 => {
-            setup.policy.cool_down_ns = (Instant::EPOCH + unit).as_nanos();
-            setup.policy.hold_failures = true;
-        }
-        1 => {
-            setup.policy.run_rate = Some(Rate {
-                per_second: FloatBits(0.5 / unit.as_secs_f64()),
-                burst: 2,
-            });
-        }
-        _ => {}
-    }
-    setup
-}
-
-/// A queue whose failed keys wait one unit, two, four and eight.
-fn setup_in(unit: Duration) -> Configuration {
-    let base_ns = (Instant::EPOCH + unit).as_nanos();
-    let max_ns = base_ns.saturating_mul(8);
-    Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
+    Combination::new(Vec::new(), MILLISECOND.as_nanos() as u64).configuration
 }
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Queues of all kinds.
-pub(super) fn setups() -> impl Strategy<Value = Configuration> {
-    let records = select(vec![usize::MAX, 0, 1, 2]);
-    let releases = select(vec![1, 2, 16]);
-    (select(delays_and_policies()), records, releases).prop_map(
-        |((limiter, policy), failure_records_max, due_keys_max)| Configuration {
-            policy,
-            failure_records_max,
-            due_keys_max,
-            ..Configuration::new(limiter)
-        },
-    )
-}
-
-/// Limiters that remember failures and that do not, that delay and that do not, and one that
-/// delays for ever; some of them with a policy.
-fn delays_and_policies() -> Vec<(LimiterSpec, PolicySpec)> {
-    let exponential = |base_ns| LimiterSpec::Exponential {
-        base_ns,
-        max_ns: 20,
-    };
-    let bucket = |rate: f64, burst| LimiterSpec::TokenBucket {
-        rate_bits: FloatBits(rate),
-        burst,
-    };
-    let max_of = |limiters| LimiterSpec::MaxOf { limiters };
-    let holds = |cool_down_ns, hold_failures| PolicySpec {
-        cool_down_ns,
-        hold_failures,
-        run_rate: None,
-    };
-    let paces = |rate, burst| {
-        let per_second = FloatBits(rate);
-        Some(Rate { per_second, burst })
-    };
-    let fast_slow = LimiterSpec::FastSlow {
-        fast_ns: 2,
-        slow_ns: 9,
-        max_fast_attempts: 1,
-    };
-    let none = PolicySpec::default;
-    vec![
-        (exponential(1), none()),
-        (exponential(0), none()),
-        (fast_slow, none()),
-        (max_of(vec![exponential(2), bucket(5e8, 1)]), none()),
-        (max_of(vec![]), none()),
-        (bucket(0.0, 1), none()),
-        (exponential(1), holds(0, true)),
-        (exponential(0), holds(3, false)),
-        (bucket(5e8, 1), holds(2, true)),
-        (max_of(vec![exponential(2), exponential(1)]), holds(1, true)),
-        (
-            exponential(1),
-            PolicySpec {
-                run_rate: paces(4e8, 2),
-                ..none()
-            },
-        ),
-        (
-            exponential(1),
-            PolicySpec {
-                run_rate: paces(1e8, 1),
-                ..holds(1, true)
-            },
-        ),
-    ]
+/// Queues with any values of these options, of which half are left as they are: a fault shows best
+/// where little else happens.
+fn setups(unit: Duration, of: &[&str]) -> impl Strategy<Value = Configuration> + use<> {
+    let values = options().map(|option| match of.contains(&option.name) {
+        true => 0..2 * option.values(),
+        false => 0..1,
+    });
+    let unit = (Instant::EPOCH + unit).as_nanos();
+    values.collect::<Vec<_>>().prop_map(move |drawn| {
+        let values = options().zip(drawn);
+        let values = values.map(|(option, value)| match value < option.values() {
+            true => value,
+            false => 0,
+        });
+        Combination::new(values.collect(), unit).configuration
+    })
 }

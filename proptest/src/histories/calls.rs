@@ -1,6 +1,6 @@
 //! Calls that wait: they begin, are cancelled, and are held against what the model says.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use requeue_core::Action;
 
@@ -16,16 +16,17 @@ impl Pair {
             return Ok(());
         }
         // At the end of time a time limit is over, and never comes.
-        let is_limited = matches!(call, Call::GetTimeout(_) | Call::DrainTimeout(_));
-        if is_limited && self.model.now().is_never() {
+        let limit = match call {
+            Call::GetTimeout(limit) | Call::DrainTimeout(limit) => Some(limit),
+            _ => None,
+        };
+        if limit.is_some() && self.model.now().is_never() {
             return Ok(());
         }
         // Which of two that wait with one key is the first to add it is unknown.
-        let is_same = |other: &Outstanding| match (call, other.waits) {
-            (Call::AddWait(key), For::Room { key: other }) => key == other,
-            _ => false,
-        };
-        if self.calls.iter().any(is_same) {
+        if let Call::AddWait(key) = call
+            && self.calls.iter().any(|other| other.waits == For::Room(key))
+        {
             return Ok(());
         }
         let id = self.last + 1;
@@ -34,20 +35,16 @@ impl Pair {
         }
         self.last = id;
         let model = &mut self.model;
-        let deadline = |limit: Duration| Some(model.now() + limit).filter(|due| !due.is_never());
+        let deadline = limit.map(|limit| model.now() + limit);
+        let deadline = deadline.filter(|due| !due.is_never());
         let waits = match call {
-            Call::GetTimeout(limit) => For::Key {
-                deadline: deadline(limit),
-            },
-            Call::DrainTimeout(limit) => For::Drain {
-                deadline: deadline(limit),
-                drain: model.begin_drain(),
-            },
-            Call::Drain => For::Drain {
-                deadline: None,
-                drain: model.begin_drain(),
-            },
-            Call::Get | Call::Next(_) => For::Key { deadline: None },
+            Call::Get | Call::GetTimeout(_) => For::Key,
+            Call::Next(action) => {
+                // It takes a key and completes it first.
+                let _ = model.work_unseen(action);
+                For::Key
+            }
+            Call::Drain | Call::DrainTimeout(_) => For::Drain(model.begin_drain()),
             Call::WaitIdle => For::Idle,
             Call::WaitSettled => For::Settled,
             Call::Flush(key) => For::Work {
@@ -63,22 +60,18 @@ impl Pair {
                     cancelled: Some(was),
                 }
             }
-            Call::AddWait(key) => For::Room { key },
+            Call::AddWait(key) => For::Room(key),
         };
-        if let Call::Next(action) = call {
-            self.complete_first(action);
-        }
-        self.calls.push(Outstanding { id, waits });
+        self.calls.push(Outstanding {
+            id,
+            waits,
+            deadline,
+        });
         let what = format!("call #{id}: {call:?}");
         if self.abilities.runs_by_itself {
             return self.settle(&what);
         }
         self.reckon(&what, &[id])
-    }
-
-    /// The model's part of a call that takes a key, completes it and waits for the next.
-    fn complete_first(&mut self, action: Action) {
-        let _ = self.model.work_unseen(action);
     }
 
     pub(super) fn next_unrun(&mut self, action: Action) {
@@ -89,7 +82,7 @@ impl Pair {
         if !self.subject.next_unrun(action) {
             return;
         }
-        self.complete_first(action);
+        let _ = self.model.work_unseen(action);
         self.note(format!(
             "a call {call:?} is made, and dropped before it runs"
         ));
@@ -155,13 +148,10 @@ impl Pair {
     /// Holds the answers of some calls against the model.
     fn reckon(&mut self, what: &str, ids: &[CallId]) -> Result<(), Failure> {
         self.collect();
-        match self.judge(ids) {
-            Ok(verdict) => {
-                self.commit(what, verdict);
-                Ok(())
-            }
-            Err(fault) => Err(self.fail(what, fault)),
-        }
+        let judged = self.judge(ids);
+        let verdict = judged.map_err(|fault| self.fail(what, fault))?;
+        self.commit(what, verdict);
+        Ok(())
     }
 
     fn collect(&mut self) {
@@ -175,31 +165,23 @@ impl Pair {
     fn commit(&mut self, what: &str, verdict: Verdict) {
         self.model = verdict.model;
         self.is_open |= verdict.is_open;
-        for id in verdict.handed {
+        let mut answered = Vec::new();
+        for (id, answer) in verdict.ended {
             if let Some(Returned::Work(handed)) = self.answers.remove(&id) {
                 self.tickets.push(handed.ticket);
             }
             self.calls.retain(|call| call.id != id);
+            answered.push(match what.starts_with(&format!("call #{id}:")) {
+                true => answer.clone(),
+                false => format!("call #{id} has {answer}"),
+            });
+            self.returned.push(answer);
         }
-        for id in verdict.ended {
-            self.answers.remove(&id);
-            self.calls.retain(|call| call.id != id);
-        }
-        let returned = verdict.answered.iter().map(|(_, answer)| answer.clone());
-        self.returned.extend(returned);
-        let answered = verdict.answered.into_iter().map(|(id, answer)| {
-            if what.starts_with(&format!("call #{id}:")) {
-                answer
-            } else {
-                format!("call #{id} has {answer}")
-            }
-        });
-        let answered = answered.collect::<Vec<_>>().join("; ");
-        match (what.is_empty(), answered.is_empty()) {
-            (true, true) => {}
-            (false, true) => self.note(String::from(what)),
-            (true, false) => self.note(answered),
-            (false, false) => self.note(format!("{what}: {answered}")),
+        let happened = [String::from(what), answered.join("; ")];
+        let happened = happened.into_iter().filter(|it| !it.is_empty());
+        let happened = happened.collect::<Vec<_>>().join(": ");
+        if !happened.is_empty() {
+            self.note(happened);
         }
     }
 

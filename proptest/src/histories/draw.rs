@@ -7,9 +7,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{FileFailurePersistence, RngAlgorithm, TestError, TestRng, TestRunner};
 
-use super::simpler::{with_plain_steps, without_needless};
 use super::{Crowd, Failure, Looks, Operation, PATIENCE, bytes, check_within};
-use crate::combinations::{Combination, Uses};
+use crate::combinations::Combination;
 use crate::subject::{Configuration, NewSubject, Subject, boxed};
 use crate::watched::watched;
 
@@ -124,11 +123,7 @@ impl Draw {
     ) -> (BoxedStrategy<History>, Search) {
         let abilities = new(&Configuration::exponential()).abilities();
         let drawn = match self {
-            Self::Operations(crowd) => (
-                bytes::setups(),
-                bytes::operations(crowd, Duration::from_nanos(1), Uses::ANY),
-            )
-                .boxed(),
+            Self::Operations(crowd) => bytes::queues_and_operations(crowd),
             Self::Calls => bytes::queues_and_calls(abilities.grain),
         };
         let mut config = ProptestConfig {
@@ -189,46 +184,38 @@ impl Search {
     /// Draws histories until one fails, looking in any of these ways, and makes it shorter.
     #[expect(clippy::panic, reason = "this is how a test fails")]
     fn shortest(&self, drawn: &BoxedStrategy<History>, looks: &[Looks]) -> Option<Shortest> {
-        let patience = Cell::new(PATIENCE);
-        let fails = |setup: &Configuration, steps: &[Operation]| {
-            let check =
-                |looks: &Looks| check_within(self.new, setup, steps, *looks, patience.get());
-            let failure = looks.iter().find_map(|looks| check(looks).err())?;
-            patience.set(PATIENCE_FOR_SHORTER);
-            Some(failure)
-        };
+        // Since when the history that has failed is made shorter.
         let since: Cell<Option<Instant>> = Cell::new(None);
-        // Once the time is over, no shorter history counts as failed.
-        let is_over = || {
-            since
-                .get()
-                .is_some_and(|since| since.elapsed() > self.shorter_for)
-        };
-        let fails_in_time = |setup: &Configuration, steps: &[Operation]| {
-            let failure = (!is_over()).then(|| fails(setup, steps)).flatten()?;
+        let fails = |setup: &Configuration, steps: &[Operation]| {
+            let patience = match since.get() {
+                // Once the time is over, no shorter history counts as failed.
+                Some(since) if since.elapsed() > self.shorter_for => return None,
+                Some(_) => PATIENCE_FOR_SHORTER,
+                None => PATIENCE,
+            };
+            let check = |looks| check_within(self.new, setup, steps, looks, patience);
+            let failure = looks.iter().find_map(|looks| check(*looks).err())?;
             since.set(since.get().or_else(|| Some(Instant::now())));
             Some(failure)
         };
         let mut runner = self.runner();
-        let outcome = runner.run(drawn, |(setup, steps)| {
-            match fails_in_time(&setup, &steps) {
-                Some(failure) => Err(TestCaseError::fail(failure.to_string())),
-                None => Ok(()),
-            }
+        let outcome = runner.run(drawn, |(setup, steps)| match fails(&setup, &steps) {
+            Some(failure) => Err(TestCaseError::fail(failure.to_string())),
+            None => Ok(()),
         });
         let (reason, (setup, steps)) = match outcome {
             Ok(()) => return None,
             Err(TestError::Fail(reason, value)) => (reason, value),
             Err(TestError::Abort(reason)) => panic!("{reason}"),
         };
-        let steps = without_needless(steps, &|steps| fails_in_time(&setup, steps).is_some());
-        let (setup, steps) = shorter(&mut runner, drawn, (setup, steps), &fails_in_time);
-        let steps = with_plain_steps(steps, &|steps| fails_in_time(&setup, steps).is_some());
-        let history = (setup, steps);
-        let failure = fails(&history.0, &history.1).unwrap_or_else(|| Failure {
+        let steps = without_needless(steps, &|steps| fails(&setup, steps).is_some());
+        let (setup, steps) = shorter(&mut runner, drawn, (setup, steps), &fails);
+        since.set(Some(Instant::now()));
+        let failure = fails(&setup, &steps).unwrap_or_else(|| Failure {
             wrong: format!("it failed once and then no more: {reason}"),
             ..Failure::default()
         });
+        let history = (setup, steps);
         Some(Shortest { history, failure })
     }
 
@@ -266,4 +253,24 @@ fn shorter(
         }
     }
     shortest
+}
+
+/// Leaves out every step without which the history still fails. proptest does so before it makes
+/// the steps simpler, and not again after.
+fn without_needless(
+    mut steps: Vec<Operation>,
+    fails: &dyn Fn(&[Operation]) -> bool,
+) -> Vec<Operation> {
+    let mut index = steps.len();
+    while let Some(last) = index.checked_sub(1) {
+        index = last;
+        let needed = steps.remove(index);
+        if fails(&steps) {
+            // Something before it may be needless now.
+            index = steps.len();
+        } else {
+            steps.insert(index, needed);
+        }
+    }
+    steps
 }

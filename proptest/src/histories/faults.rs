@@ -1,6 +1,6 @@
 //! What is reported if calls answer otherwise than the model says.
 
-use super::judge::{End, Fault, Outstanding};
+use super::judge::{Fault, Outstanding};
 use super::pair::Pair;
 use crate::operation::{Handed, Operate};
 use crate::subject::{CallId, Returned};
@@ -45,20 +45,19 @@ impl Pair {
     /// A call has not ended as it should have, or has ended.
     pub(super) fn wrong_end(
         id: CallId,
-        expected: Option<End>,
+        expected: &[Returned<Handed>],
         answer: Option<&Returned<Handed>>,
     ) -> Fault {
-        let wrong = match (expected, answer) {
-            (Some(end), None) => {
-                format!("call #{id} should have ended: {end:?}, {STILL_WAITING}")
-            }
-            (Some(end), Some(answer)) => {
-                format!("call #{id} should have ended: {end:?}, and it answers {answer:?}")
-            }
-            (None, Some(answer)) => format!("call #{id} should wait, and it answers {answer:?}"),
-            (None, None) => format!("call #{id}"),
+        let ends: Vec<_> = expected.iter().map(|end| format!("{end:?}")).collect();
+        let should = match &ends[..] {
+            [] => String::from("should wait"),
+            ends => format!("should have ended: {}", ends.join(" or ")),
         };
-        let may_come = expected.is_some() && answer.is_none();
+        let wrong = match answer {
+            Some(answer) => format!("call #{id} {should}, and it answers {answer:?}"),
+            None => format!("call #{id} {should}, {STILL_WAITING}"),
+        };
+        let may_come = answer.is_none();
         Fault { wrong, may_come }
     }
 

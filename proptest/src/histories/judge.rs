@@ -1,7 +1,7 @@
 //! Which calls have to have answered, and what.
 
 use requeue_core::binding::Drained;
-use requeue_core::{Added, Instant, KeyState, Rejected};
+use requeue_core::{Instant, KeyState, Rejected};
 
 use super::pair::Pair;
 use crate::Model;
@@ -13,18 +13,15 @@ use crate::subject::{CallId, Returned, Subject};
 pub(super) struct Outstanding {
     pub(super) id: CallId,
     pub(super) waits: For,
+    /// Until when at most.
+    pub(super) deadline: Option<Instant>,
 }
 
-/// What a call waits for, and until when at most.
-#[derive(Clone, Copy, Debug)]
+/// What a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum For {
-    Key {
-        deadline: Option<Instant>,
-    },
-    Drain {
-        deadline: Option<Instant>,
-        drain: Drain,
-    },
+    Key,
+    Drain(Drain),
     /// That no key is ready or active.
     Idle,
     /// That no key is ready, active or delayed.
@@ -36,9 +33,7 @@ pub(super) enum For {
         /// What the key was, if it was cancelled.
         cancelled: Option<Option<KeyState>>,
     },
-    Room {
-        key: Key,
-    },
+    Room(Key),
 }
 
 /// All is as it has to be.
@@ -47,12 +42,8 @@ pub(super) struct Verdict {
     pub(super) model: Model,
     /// The calls do not tell which of two states the queue is in.
     pub(super) is_open: bool,
-    /// Who has got a key.
-    pub(super) handed: Vec<CallId>,
-    /// Who has ended without.
-    pub(super) ended: Vec<CallId>,
-    /// What each of them has answered.
-    pub(super) answered: Vec<(CallId, String)>,
+    /// Who has ended, and how.
+    pub(super) ended: Vec<(CallId, String)>,
 }
 
 /// Something is not as it has to be.
@@ -62,28 +53,12 @@ pub(super) struct Fault {
     pub(super) may_come: bool,
 }
 
-/// How a call has to end that gets no key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    TimedOut,
-    Closed,
-    /// Late, and the queue is closed: a runtime may look at either first.
-    TimedOutOrClosed,
-    /// A drain without a place to wait, whose time has come.
-    LateOrRefused,
-    Drained(Drained),
-    Done,
-    Cancelled(Option<KeyState>),
-    Added(Result<Added, Rejected<Key>>),
-    Refused,
-}
-
 impl Pair {
     /// Holds the answers of the calls `ids`, who have all had their chance to look, against what
     /// the model says.
     pub(super) fn judge(&self, ids: &[CallId]) -> Result<Verdict, Fault> {
         let room_first = self.judge_in_order(ids, true);
-        let waits_for_room = |call: &Outstanding| matches!(call.waits, For::Room { .. });
+        let waits_for_room = |call: &Outstanding| matches!(call.waits, For::Room(_));
         if !self.abilities.groups || !self.calls.iter().any(waits_for_room) {
             return room_first;
         }
@@ -103,12 +78,10 @@ impl Pair {
         let mut verdict = Verdict {
             model: self.model.clone(),
             is_open: false,
-            handed: Vec::new(),
             ended: Vec::new(),
-            answered: Vec::new(),
         };
         let calls = || self.calls.iter().filter(|call| ids.contains(&call.id));
-        let getters = calls().filter(|call| matches!(call.waits, For::Key { .. }));
+        let getters = calls().filter(|call| matches!(call.waits, For::Key));
         let getters: Vec<Outstanding> = getters.copied().collect();
         let mut expected = Vec::new();
         if !room_first {
@@ -116,12 +89,11 @@ impl Pair {
             expected.extend((0..served).map_while(|_| verdict.model.get()));
         }
         // Those who wait for room are served in their order, and others get the keys that they add.
-        for call in calls().filter(|call| matches!(call.waits, For::Room { .. })) {
+        for call in calls().filter(|call| matches!(call.waits, For::Room(_))) {
             self.judge_end(*call, &mut verdict)?;
         }
         let empty_handed = self.judge_keys(getters, expected, &mut verdict)?;
-        let is_other =
-            |call: &&Outstanding| !matches!(call.waits, For::Key { .. } | For::Room { .. });
+        let is_other = |call: &&Outstanding| !matches!(call.waits, For::Key | For::Room(_));
         for call in empty_handed.iter().chain(calls().filter(is_other)) {
             self.judge_end(*call, &mut verdict)?;
         }
@@ -157,10 +129,7 @@ impl Pair {
                 return Err(self.unexpected_key(call.id, got));
             };
             let handed = expected.remove(index);
-            verdict.handed.push(call.id);
-            verdict
-                .answered
-                .push((call.id, format!("key {}", handed.key)));
+            verdict.ended.push((call.id, format!("key {}", handed.key)));
         }
         match expected.first() {
             Some(missing) => Err(self.missing_key(missing, &empty_handed)),
@@ -193,13 +162,14 @@ impl Pair {
     }
 
     fn judge_end(&self, call: Outstanding, verdict: &mut Verdict) -> Result<(), Fault> {
-        let expected = self.expected_end(call, &mut verdict.model);
-        let answer = self.answers.get(&call.id);
+        let expected = self.expected_ends(call, &mut verdict.model);
+        let answer = self.answer_of(&call);
         if answer.is_none() && self.may_wait_on(call, &mut verdict.model) {
             return Ok(());
         }
-        if !agree(expected, answer) {
-            return Err(Self::wrong_end(call.id, expected, answer));
+        let is_right = answer.map_or(expected.is_empty(), |answer| expected.contains(answer));
+        if !is_right {
+            return Err(Self::wrong_end(call.id, &expected, answer));
         }
         let what = match answer {
             Some(Returned::Drained(drained)) => format!("the drain is {drained:?}"),
@@ -209,45 +179,52 @@ impl Pair {
             Some(answer) => format!("{answer:?}").to_lowercase(),
             None => return Ok(()),
         };
-        verdict.ended.push(call.id);
-        verdict.answered.push((call.id, what));
+        verdict.ended.push((call.id, what));
         Ok(())
     }
 
-    /// How a call has to have ended for which there is no key; `None` if it waits.
-    fn expected_end(&self, call: Outstanding, model: &mut Model) -> Option<End> {
-        let now = model.now();
-        let is_late = |deadline: Option<Instant>| deadline.is_some_and(|due| now >= due);
-        let end = match call.waits {
-            For::Key { deadline } => match (is_late(deadline), model.is_over()) {
-                (true, true) => Some(End::TimedOutOrClosed),
-                (true, false) => Some(End::TimedOut),
-                (false, true) => Some(End::Closed),
-                (false, false) => None,
-            },
-            For::Drain { deadline, drain } => match model.drained(&drain) {
-                Drained::Pending if !is_late(deadline) => None,
-                // A timeout around the call comes after its look for a place.
-                Drained::Pending if self.is_without_place(call) => Some(End::LateOrRefused),
-                drained => Some(End::Drained(drained)),
-            },
-            For::Idle => (model.is_idle() || self.model.clone().is_idle()).then_some(End::Done),
-            For::Settled => {
-                let is_settled = model.is_settled() || self.model.clone().is_settled();
-                is_settled.then_some(End::Done)
+    /// How a call may have ended for which there is no key. In no way if it waits.
+    fn expected_ends(&self, call: Outstanding, model: &mut Model) -> Vec<Returned<Handed>> {
+        let is_late = call.deadline.is_some_and(|due| model.now() >= due);
+        let end_if = |is_over: bool, end| Vec::from_iter(is_over.then_some(end));
+        let mut ends = match call.waits {
+            For::Key => {
+                // A runtime may look at either first.
+                let late = end_if(is_late, Returned::TimedOut);
+                let closed = end_if(model.is_over(), Returned::Closed);
+                late.into_iter().chain(closed).collect()
             }
+            For::Drain(drain) => match model.drained(&drain) {
+                Drained::Pending if !is_late => Vec::new(),
+                // A timeout around the call comes after its look for a place.
+                Drained::Pending if self.is_without_place(call) => {
+                    vec![Returned::Drained(Drained::Pending), Returned::Refused]
+                }
+                drained => vec![Returned::Drained(drained)],
+            },
+            For::Idle => end_if(
+                model.is_idle() || self.model.clone().is_idle(),
+                Returned::Done,
+            ),
+            For::Settled => end_if(
+                model.is_settled() || self.model.clone().is_settled(),
+                Returned::Done,
+            ),
             For::Work {
                 flush, cancelled, ..
             } => {
-                let end = cancelled.map_or(End::Done, End::Cancelled);
-                model.is_flushed(flush).then_some(end)
+                let end = cancelled.map_or(Returned::Done, Returned::Cancelled);
+                end_if(model.is_flushed(flush), end)
             }
-            For::Room { key } => match model.add(key) {
-                Err(Rejected::Full(_)) => None,
-                added => Some(End::Added(added)),
+            For::Room(key) => match model.add(key) {
+                Err(Rejected::Full(_)) => Vec::new(),
+                added => vec![Returned::Added(added)],
             },
         };
-        end.or_else(|| self.is_without_place(call).then_some(End::Refused))
+        if ends.is_empty() {
+            ends = end_if(self.is_without_place(call), Returned::Refused);
+        }
+        ends
     }
 
     /// Whether a call may wait that need not: others who are served at the same time may be first,
@@ -278,19 +255,4 @@ impl Pair {
 /// How many keys a queue hands out to so many calls.
 fn handed_out(mut model: Model, calls: usize) -> usize {
     (0..calls).map_while(|_| model.get()).count()
-}
-
-fn agree(expected: Option<End>, answer: Option<&Returned<Handed>>) -> bool {
-    match (expected, answer) {
-        (None, None)
-        | (Some(End::TimedOut | End::TimedOutOrClosed), Some(Returned::TimedOut))
-        | (Some(End::Closed | End::TimedOutOrClosed), Some(Returned::Closed))
-        | (Some(End::LateOrRefused), Some(Returned::Drained(Drained::Pending)))
-        | (Some(End::Refused | End::LateOrRefused), Some(Returned::Refused)) => true,
-        (Some(End::Drained(expected)), Some(Returned::Drained(drained))) => expected == *drained,
-        (Some(End::Done), Some(Returned::Done)) => true,
-        (Some(End::Cancelled(expected)), Some(Returned::Cancelled(was))) => expected == *was,
-        (Some(End::Added(expected)), Some(Returned::Added(added))) => expected == *added,
-        _ => false,
-    }
 }

@@ -10,8 +10,10 @@ use requeue_core::{Instant, KeyState};
 use super::judge::{For, Outstanding};
 use super::{Failure, Looks};
 use crate::Model;
+use crate::caught::guarded;
 use crate::operation::{Answer, Drain, Handed, Key, Operate, Operation, Sleeper, Ticket};
 use crate::subject::{Abilities, CallId, Configuration, GroupOrder, PolicySpec, Returned, Subject};
+use crate::watched::begins;
 
 pub(super) struct Pair {
     pub(super) subject: Box<dyn Subject>,
@@ -110,6 +112,18 @@ impl Pair {
         }
     }
 
+    /// Does something that may panic, which is a failure of the queue.
+    pub(super) fn guarded<T>(
+        &mut self,
+        what: impl Fn() -> String,
+        work: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        begins(&what);
+        guarded(|| work(self)).unwrap_or_else(|panic| {
+            Err(self.failure(format!("{}: the queue panicked: {panic}", what())))
+        })
+    }
+
     /// Does a step to both, and compares.
     pub(super) fn step(&mut self, step: &Operation, looks: Looks) -> Result<(), Failure> {
         match step {
@@ -143,7 +157,10 @@ impl Pair {
         }
         self.see_deadlines_come()?;
         if looks != Looks::Never {
-            self.look_in_the_end()?;
+            let looked = self.look();
+            looked.map_err(|wrong| {
+                self.failure_of_runs(format!("in the end everything that can be seen: {wrong}"))
+            })?;
             self.see_reasons_hold()?;
         }
         self.compare(&Operation::ShutDown, Looks::Never)?;
@@ -194,22 +211,9 @@ impl Pair {
         Ok(())
     }
 
-    fn look_in_the_end(&mut self) -> Result<(), Failure> {
-        self.look().map_err(|wrong| {
-            self.failure_of_runs(format!("in the end everything that can be seen: {wrong}"))
-        })
-    }
-
-    /// How many failures there are of the key that has failed most.
-    pub(super) fn most_failures(&mut self) -> u32 {
-        let model = &mut self.model;
-        let failures = (1..=self.keys).map(|key| model.failures(key));
-        failures.max().unwrap_or(0)
-    }
-
     /// How many calls wait for a key.
     fn getters(&self) -> usize {
-        let waits = |call: &&Outstanding| matches!(call.waits, For::Key { .. });
+        let waits = |call: &&Outstanding| matches!(call.waits, For::Key);
         self.calls.iter().filter(waits).count()
     }
 

@@ -36,16 +36,17 @@ impl Pair {
                 return Ok(());
             };
             let (most, step) = self.time_before(until);
-            self.compare(&Operation::Advance(most), Looks::Never)?;
-            let now = self.reasons()?;
-            self.expect(are_same(&now, &before), || {
-                format!("a reason changes before {until}: {before:?}")
-            })?;
-            self.compare(&Operation::TryGet, Looks::Never)?;
-            let now = self.reasons()?;
-            self.expect(are_same(&now, &before), || {
-                format!("a key is handed out before {until}: {before:?}")
-            })?;
+            let steps = [
+                (Operation::Advance(most), "a reason changes"),
+                (Operation::TryGet, "a key is handed out"),
+            ];
+            for (step, what) in steps {
+                self.compare(&step, Looks::Never)?;
+                let now = self.reasons()?;
+                self.expect(are_same(&now, &before), || {
+                    format!("{what} before {until}: {before:?}")
+                })?;
+            }
             self.compare(&Operation::Advance(step), Looks::Never)?;
             let after = self.reasons()?;
             for (((key, before), time), (_, after)) in before.iter().zip(times).zip(after) {

@@ -6,23 +6,13 @@ use requeue_core::binding::Next;
 
 use super::pair::Pair;
 use super::{Failure, Looks, Operation};
-use crate::caught::guarded;
-use crate::operation::{Answer, Key, Sleeper};
+use crate::operation::{Answer, Key, Sleeper, name};
 use crate::stories::{BACKOFF, Line, Rule, Step, step};
 use crate::subject::{Call, CallId, Configuration, NewSubject, Subject};
-use crate::watched::{begins, restarts};
+use crate::watched::restarts;
 
 /// Keys that fill a queue have higher numbers than those of a story.
 const FILLERS: Key = 1000;
-
-/// A story under way.
-struct Player {
-    new: NewSubject,
-    patience: Duration,
-    /// Keys are `1..=keys`.
-    keys: Key,
-    pair: Pair,
-}
 
 /// Plays the story of a rule. Threads are waited for with this patience.
 ///
@@ -31,81 +21,70 @@ struct Player {
 /// If a step has another answer than the story says, or than the model has.
 pub(crate) fn play(rule: &Rule, new: NewSubject, patience: Duration) -> Result<(), String> {
     let lines = rule.lines()?;
-    let keys = highest_key(&steps(&lines)?);
-    let mut player = Player {
-        new,
-        patience,
-        keys,
-        pair: Pair::new(new(&plain()), &plain(), keys, patience),
-    };
+    let steps = steps(&lines)?;
+    let keys = steps.iter().map(|step| match step {
+        Step::Operation(operation) => operation.highest_key(),
+        _ => 0,
+    });
+    let keys = keys.max().unwrap_or(0);
+    let mut pair = Pair::new(new(&plain()), &plain(), keys, patience);
     restarts();
     for line in &lines {
-        begins(|| line.text.clone());
-        let outcome = player.guarded(|player| player.step(line));
-        outcome.map_err(|failure| line.wrong(&failure.to_string()))?;
-        if player.pair.is_open {
+        let what = || String::from(line.parts().0);
+        let played = pair.guarded(what, |pair| pair.play(line, new));
+        played.map_err(|failure| line.wrong(&failure.to_string()))?;
+        if pair.is_open {
             break;
         }
     }
-    let end = player.guarded(|player| player.pair.conclude(Looks::Last));
+    let end = || String::from("in the end");
+    let end = pair.guarded(end, |pair| pair.conclude(Looks::Last));
     end.map_err(|failure| failure.to_string())
 }
 
-impl Player {
-    /// A panic of the queue is a failure, too.
-    fn guarded(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let outcome = guarded(|| work(self));
-        outcome
-            .unwrap_or_else(|panic| Err(self.pair.failure(format!("the queue panicked: {panic}"))))
-    }
-
-    fn step(&mut self, line: &Line) -> Result<(), Failure> {
+impl Pair {
+    fn play(&mut self, line: &Line, new: NewSubject) -> Result<(), Failure> {
         let (text, expected) = line.parts();
-        let tickets = self.pair.tickets.clone();
+        let tickets = self.tickets.clone();
         let last = |key: Key| {
             let of_key = tickets.iter().filter(|ticket| ticket.key == key);
             of_key.map(|ticket| ticket.run).max().unwrap_or(0)
         };
-        let answer = match step(text, &last).map_err(|wrong| self.pair.failure(wrong))? {
-            Step::Queue(setup) => self.renew(&setup, text)?,
+        let answer = match step(text, &last).map_err(|wrong| self.failure(wrong))? {
+            Step::Queue(setup) => {
+                self.conclude(Looks::Last)?;
+                *self = Self::new(new(&setup), &setup, self.keys, self.patience);
+                self.timeline.push(String::from(text));
+                String::new()
+            }
             Step::Room(keys) => self.make_room(keys, text)?,
-            Step::Get => self.get()?,
+            Step::Operation(Operation::Get(_)) => self.get()?,
             Step::Operation(operation) => self.operate(&operation)?,
         };
-        if answer == expected || self.pair.is_open {
+        if answer == expected || self.is_open {
             return Ok(());
         }
         let wrong = format!("{text}: expected {expected:?}, got {answer:?}");
-        Err(self.pair.failure_of_runs(wrong))
-    }
-
-    fn renew(&mut self, setup: &Configuration, text: &str) -> Result<String, Failure> {
-        self.pair.conclude(Looks::Last)?;
-        self.pair = Pair::new((self.new)(setup), setup, self.keys, self.patience);
-        self.pair.timeline.push(String::from(text));
-        Ok(String::new())
+        Err(self.failure_of_runs(wrong))
     }
 
     /// Leaves room for so many keys.
     fn make_room(&mut self, keys: Key, text: &str) -> Result<String, Failure> {
-        if self.pair.abilities.limits_keys {
+        if self.abilities.limits_keys {
             return self.operate(&Operation::LimitKeys(keys.into()));
         }
-        let capacity = self.pair.subject.capacity().unwrap_or_default();
+        let capacity = self.subject.capacity().unwrap_or_default();
         for filler in (FILLERS..).take(capacity.saturating_sub(keys.into())) {
             let add = Operation::AddAfter(filler, Duration::MAX);
-            let _ = (self.pair.subject.apply(&add), self.pair.model.apply(&add));
+            let _ = (self.subject.apply(&add), self.model.apply(&add));
         }
-        self.pair.timeline.push(String::from(text));
+        self.timeline.push(String::from(text));
         Ok(String::new())
     }
 
     fn get(&mut self) -> Result<String, Failure> {
-        self.pair.step(&Operation::TryGet, Looks::Never)?;
-        match self.pair.answer.take() {
+        self.step(&Operation::TryGet, Looks::Never)?;
+        match self.answer.take() {
             Some(Answer::Work(Some(handed))) => Ok(handed.key.to_string()),
             _ => self.operate(&Operation::Get(Sleeper::New)),
         }
@@ -113,25 +92,20 @@ impl Player {
 
     fn operate(&mut self, operation: &Operation) -> Result<String, Failure> {
         use Operation::{Cancel, NextUnrun, Nudge, Settle, Start};
-        self.pair.answer = None;
-        self.pair.step(operation, Looks::Never)?;
-        let answer = self.pair.answer.take();
-        if let Some(
-            Answer::Next(Next::Wait { .. })
-            | Answer::NextMany(Next::Wait { .. })
-            | Answer::Turn(_, Next::Wait { .. }),
-        ) = answer
-        {
-            let last = self.pair.sleepers.len() - 1;
+        self.answer = None;
+        self.step(operation, Looks::Never)?;
+        let answer = self.answer.take();
+        if answer.as_ref().is_some_and(|it| it.waits().is_some()) {
+            let last = self.sleepers.len() - 1;
             let leave = Operation::Leave(Sleeper::Pick(last as u8));
-            self.pair.step(&leave, Looks::Never)?;
+            self.step(&leave, Looks::Never)?;
         }
         Ok(match (operation, answer) {
             (Settle, _) => {
                 // Refusals depend on how many calls may wait, and are judged.
-                self.pair.returned.retain(|it| it != "refused");
-                self.pair.returned.sort();
-                let returned = std::mem::take(&mut self.pair.returned);
+                self.returned.retain(|it| it != "refused");
+                self.returned.sort();
+                let returned = std::mem::take(&mut self.returned);
                 returned.join(", ")
             }
             (Start(_) | Cancel(_) | Nudge(_) | NextUnrun(_), _)
@@ -175,7 +149,7 @@ fn lacks(step: &Operation, new: NewSubject) -> Option<String> {
             "the queue has no calls that wait"
         }
         Operation::Start(call) if !starts(new, *call) => {
-            return Some(format!("the queue has no call {}", call.name()));
+            return Some(format!("the queue has no call {}", name(call)));
         }
         Operation::NextUnrun(how) if !with_a_key(new).next_unrun(*how) => {
             "the binding does not override next_unrun"
@@ -220,14 +194,6 @@ fn steps(lines: &[Line]) -> Result<Vec<Step>, String> {
         step.map_err(|wrong| line.wrong(&wrong))
     });
     steps.collect()
-}
-
-fn highest_key(steps: &[Step]) -> Key {
-    let keys = steps.iter().map(|step| match step {
-        Step::Operation(operation) => operation.highest_key(),
-        _ => 0,
-    });
-    keys.max().unwrap_or(0)
 }
 
 #[cfg(test)]

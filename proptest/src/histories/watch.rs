@@ -4,18 +4,15 @@ use requeue_core::binding::{Drained, Wake};
 
 use super::Operation;
 use super::pair::{Asleep, Check, Pair};
-use crate::operation::{Drain, Operate};
+use crate::operation::Operate;
 use crate::subject::Subject;
 
 impl Pair {
     pub(super) fn pending_drains(&mut self) -> usize {
         let model = &mut self.model;
-        let pending = |drain: &Drain| model.drained(drain) == Drained::Pending;
-        self.drains
-            .iter()
-            .map(|(_, drain)| drain)
-            .map(pending)
-            .filter(|it| *it)
+        let drains = self.drains.iter();
+        drains
+            .filter(|(_, drain)| model.drained(drain) == Drained::Pending)
             .count()
     }
 

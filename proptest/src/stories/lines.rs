@@ -122,14 +122,13 @@ impl Line {
                 let each = numbers(&keys).map(|key| format!("{verb} {key} {others} -> {answer}"));
                 lines(each.collect())
             }
-            "run" if others.is_empty() => lines(vec![
-                format!("get -> {rest}"),
-                format!("done {rest} -> {answer}"),
-            ]),
-            "run" => lines(vec![
-                format!("get -> {keys}"),
-                format!("finish {rest} -> {answer}"),
-            ]),
+            "run" => {
+                let end = if others.is_empty() { "done" } else { "finish" };
+                lines(vec![
+                    format!("get -> {keys}"),
+                    format!("{end} {rest} -> {answer}"),
+                ])
+            }
             _ => vec![self.clone()],
         }
     }

@@ -37,23 +37,6 @@ pub enum Call {
     AddWait(Key),
 }
 
-impl Call {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Get => "Get",
-            Self::GetTimeout(_) => "GetTimeout",
-            Self::Next(_) => "Next",
-            Self::Drain => "Drain",
-            Self::DrainTimeout(_) => "DrainTimeout",
-            Self::WaitIdle => "WaitIdle",
-            Self::WaitSettled => "WaitSettled",
-            Self::Flush(_) => "Flush",
-            Self::CancelAndWait(_) => "CancelAndWait",
-            Self::AddWait(_) => "AddWait",
-        }
-    }
-}
-
 /// What a call has returned.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Returned<W = Taken> {
@@ -114,18 +97,16 @@ impl From<Result<Option<Taken>, WaitError>> for Returned {
     }
 }
 
-/// What a runtime's `cancel_and_wait` returns.
-impl From<Option<KeyState>> for Returned {
-    fn from(was: Option<KeyState>) -> Self {
-        Self::Cancelled(was)
-    }
-}
-
 /// Makes a call on a queue that has the methods of ours, and waits for it in its way. `$timeout` is
-/// how a drain waits for no longer than `$limit`.
+/// how a drain waits for no longer than `$limit`. `$waited` makes a result of what is returned by a
+/// call that may find no place to wait, or always finds one.
 #[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 macro_rules! returned {
-    ($queue:ident, $call:expr, [$($wait:tt)*], |$limit:ident| $timeout:expr) => {
+    ($queue:ident, $call:expr, [$($wait:tt)*], $waited:path, |$limit:ident| $timeout:expr) => {{
+        let done = |waited: Result<(), WaitError>| match waited {
+            Ok(()) => Returned::Done,
+            Err(_) => Returned::Refused,
+        };
         match $call {
             Call::Get => Returned::from($queue.get()$($wait)*.map(handed)),
             Call::GetTimeout(limit) => {
@@ -137,51 +118,27 @@ macro_rules! returned {
             },
             Call::Drain => Returned::from($queue.drain()$($wait)*),
             Call::DrainTimeout($limit) => Returned::from($timeout),
-            Call::WaitIdle => waited($queue.wait_idle()$($wait)*, |()| Returned::Done),
-            Call::WaitSettled => waited($queue.wait_settled()$($wait)*, |()| Returned::Done),
-            Call::Flush(key) => waited($queue.flush(&key)$($wait)*, |()| Returned::Done),
+            Call::WaitIdle => done($waited($queue.wait_idle()$($wait)*)),
+            Call::WaitSettled => done($waited($queue.wait_settled()$($wait)*)),
+            Call::Flush(key) => done($waited($queue.flush(&key)$($wait)*)),
             Call::CancelAndWait(key) => {
-                waited($queue.cancel_and_wait(&key)$($wait)*, Returned::Cancelled)
+                let was: Result<_, WaitError> = $waited($queue.cancel_and_wait(&key)$($wait)*);
+                was.map_or(Returned::Refused, Returned::Cancelled)
             }
             Call::AddWait(key) => match $queue.add_wait(key)$($wait)* {
                 Err(Rejected::TooManyWaiters(_)) => Returned::Refused,
                 added => Returned::Added(added),
             },
         }
-    };
+    }};
 }
 
 #[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) use returned;
 
-/// What a call returns that may find no place to wait, or always finds one.
-#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
-pub(super) fn waited<T>(got: impl Waited<T>, returned: fn(T) -> Returned) -> Returned {
-    got.waited().map_or(Returned::Refused, returned)
-}
-
-#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
-pub(super) trait Waited<T> {
-    fn waited(self) -> Option<T>;
-}
-
-#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
-impl<T> Waited<T> for T {
-    fn waited(self) -> Option<T> {
-        Some(self)
-    }
-}
-
-#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
-impl<T> Waited<T> for Result<T, WaitError> {
-    fn waited(self) -> Option<T> {
-        self.ok()
-    }
-}
-
-/// Keeps calls that have begun and lets them run, as [`Subject`](super::Subject) says of each
-/// method. Futures are driven by [`Futures`](super::Futures).
-pub trait Drive {
+/// Keeps calls of a runtime `R` that have begun and lets them run, as [`Subject`](super::Subject)
+/// says of each method. Futures are driven by [`Futures`](super::Futures).
+pub trait Drive<R>: Default {
     /// A call that is about to begin.
     type Begun;
     /// As [`Abilities::runs_by_itself`](super::Abilities::runs_by_itself).
@@ -192,11 +149,15 @@ pub trait Drive {
     /// Lets a call begin.
     fn start(&mut self, id: CallId, begun: Self::Begun);
     /// As [`Subject::settle`](super::Subject::settle).
-    fn settle(&mut self) -> bool;
+    fn settle(&mut self, runtime: &R) -> bool;
     /// As [`Subject::answer`](super::Subject::answer).
     fn answer(&mut self, id: CallId) -> Option<Returned>;
     /// As [`Subject::cancel`](super::Subject::cancel).
     fn cancel(&mut self, id: CallId);
     /// As [`Subject::nudge`](super::Subject::nudge).
     fn nudge(&mut self, id: CallId);
+    /// Ends every call that waits. The test is over.
+    fn end(&mut self, runtime: &R) {
+        let _ = runtime;
+    }
 }

@@ -1,21 +1,20 @@
 //! requeue-embassy: its own lock and way of waiting, on a clock that stands still.
 
-use std::fmt;
+use std::convert::identity;
 use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Shared, timeout_at};
-use requeue_core::priority::{Plain, Priorities};
+use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Rejected};
 use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{WaitError, WorkQueue};
 
-use super::calls::{returned, waited};
-use super::futures::poll_once;
-use super::work_queue::{Runtime, handed, panicking};
-use super::{Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, Returned, Taken};
+use super::calls::returned;
+use super::work_queue::{Runtime, handed};
+use super::{Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, Returned};
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
@@ -26,9 +25,8 @@ type Parts = (Figures, u16, HandClock);
 type Inner<const N: usize, P> = WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait.
-pub struct Embassy<const N: usize, P: Priorities = Plain> {
+pub struct Embassy<const N: usize, P: Kind = Plain> {
     queue: Rc<Inner<N, P>>,
-    calls: Futures,
 }
 
 impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
@@ -40,7 +38,6 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
         let queue = Fixed::build(setup, Figures::default());
         Self {
             queue: Rc::new(WorkQueue::from_queue(queue, HandClock::new())),
-            calls: Futures::new(),
         }
     }
 
@@ -52,20 +49,10 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
         self.queue.clock().advance(by);
     }
 
-    fn get_at_once(&mut self) -> Option<Taken> {
-        poll_once(self.queue.get_timeout(Duration::ZERO))
-            .and_then(Result::ok)
-            .and_then(handed)
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| self.queue.try_get())
-    }
-
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = Rc::clone(&self.queue);
         Some(Box::pin(async move {
-            returned!(queue, call, [.await], |limit| {
+            returned!(queue, call, [.await], identity, |limit| {
                 let deadline = Some(queue.now() + limit);
                 let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
                 drained.unwrap_or(Err(WaitError::TimedOut))
@@ -80,17 +67,6 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
     }
 
     fn figures(&self) -> Option<Figures> {
-        let queue = self.queue.as_shared();
-        Some(queue.look(|queue| queue.metrics().clone()))
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
-    }
-}
-
-impl<const N: usize, P: Priorities> fmt::Debug for Embassy<N, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.queue.fmt(f)
+        Some(self.queue.as_shared().look(|queue| queue.metrics().clone()))
     }
 }

@@ -1,8 +1,7 @@
 //! Calls that are futures, polled by hand: when none is woken any more, everything has settled.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -40,20 +39,7 @@ struct Woken(Mutex<VecDeque<(CallId, u32)>>);
 /// How often calls are polled before the test concludes that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
 
-/// Polls a future once and drops it. Returns its output if it was ready.
-pub fn poll_once<F: Future>(future: F) -> Option<F::Output> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
-}
-
 impl Futures {
-    /// Creates a driver without calls.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn waker(&self, id: CallId, generation: u32) -> Waker {
         let woken = Arc::clone(&self.woken);
         Waker::from(Arc::new(Bell {
@@ -75,7 +61,7 @@ impl Futures {
     }
 }
 
-impl Drive for Futures {
+impl<R> Drive<R> for Futures {
     type Begun = LocalCall;
 
     fn start(&mut self, id: CallId, future: LocalCall) {
@@ -95,7 +81,7 @@ impl Drive for Futures {
         }
     }
 
-    fn settle(&mut self) -> bool {
+    fn settle(&mut self, _: &R) -> bool {
         for _ in 0..POLLS_MAX {
             let Some((id, generation)) = self.woken.lock().pop_front() else {
                 return true;
@@ -125,15 +111,6 @@ impl Drive for Futures {
             task.waker = waker;
         }
         self.poll(id);
-    }
-}
-
-impl fmt::Debug for Futures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Futures")
-            .field("waiting", &self.waiting.keys())
-            .field("answers", &self.answers)
-            .finish_non_exhaustive()
     }
 }
 

@@ -36,8 +36,8 @@ pub struct HandClock(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     now: Instant,
-    /// Who is to be woken, and when, by number.
-    timers: BTreeMap<u64, (Instant, Waker)>,
+    /// Who is to be woken, by time and number.
+    timers: BTreeMap<(Instant, u64), Waker>,
     /// Numbers the timers.
     next: u64,
 }
@@ -51,9 +51,15 @@ impl HandClock {
     /// Moves the clock forward, to [`Instant::NEVER`] at most, and wakes those whose time has come,
     /// in the order of their times.
     pub fn advance(&self, by: Duration) {
-        for waker in self.ring(by) {
-            waker.wake();
+        let mut state = self.state();
+        state.now = state.now + by;
+        let now = (state.now, u64::MAX);
+        let mut rung = Vec::new();
+        while let Some(timer) = state.timers.first_entry().filter(|it| *it.key() <= now) {
+            rung.push(timer.remove());
         }
+        drop(state);
+        rung.into_iter().for_each(Waker::wake);
     }
 
     /// Returns a timer for an instant. It is set as long as it has been polled and is not dropped.
@@ -67,22 +73,6 @@ impl HandClock {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ring(&self, by: Duration) -> Vec<Waker> {
-        let mut state = self.state();
-        state.now = state.now + by;
-        let now = state.now;
-        let timers = state.timers.iter();
-        let mut rung: Vec<_> = timers
-            .filter(|(_, (due, _))| *due <= now)
-            .map(|(number, (due, _))| (*due, *number))
-            .collect();
-        rung.sort_unstable();
-        let timers = rung.into_iter().map(|(_, number)| number);
-        timers
-            .filter_map(|number| Some(state.timers.remove(&number)?.1))
-            .collect()
     }
 }
 
@@ -124,7 +114,7 @@ impl Future for Sleep {
             state.next += 1;
             state.next
         });
-        let before = state.timers.insert(number, (due, context.waker().clone()));
+        let before = state.timers.insert((due, number), context.waker().clone());
         // A waker is foreign code, which may use this clock.
         drop(state);
         drop(before);
@@ -135,7 +125,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            let removed = self.clock.state().timers.remove(&number);
+            let removed = self.clock.state().timers.remove(&(self.due, number));
             drop(removed);
         }
     }

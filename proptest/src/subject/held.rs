@@ -8,28 +8,21 @@ use super::{Drain, Handed, Key, Run, Sleeper, Ticket, map_next};
 
 /// A key that core has handed out, with core's own ticket.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// The key.
-    pub key: Key,
-    /// Completes its run.
-    pub ticket: CoreTicket,
-    /// How many failures were remembered of it.
-    pub failures: u32,
-    /// Its priority level.
-    pub priority: u8,
-    /// It was suspended, and nobody resumed it in time.
-    pub timed_out: bool,
-}
+pub struct Taken(pub(super) Handed, pub(super) CoreTicket);
 
 impl From<Work<Key>> for Taken {
     fn from(work: Work<Key>) -> Self {
-        Self {
+        let handed = Handed {
             key: work.key,
-            ticket: work.ticket,
+            ticket: Ticket {
+                key: work.key,
+                run: 0,
+            },
             failures: work.failures,
             priority: work.priority,
             timed_out: work.timed_out,
-        }
+        };
+        Self(handed, work.ticket)
     }
 }
 
@@ -45,24 +38,12 @@ pub(super) struct Held {
 impl Held {
     /// Gives a run its number.
     pub(super) fn hand(&mut self, taken: impl Into<Taken>) -> Handed {
-        let Taken {
-            key,
-            ticket,
-            failures,
-            priority,
-            timed_out,
-        } = taken.into();
-        let run = self.runs.entry(key).or_default();
+        let Taken(mut handed, ticket) = taken.into();
+        let run = self.runs.entry(handed.key).or_default();
         *run += 1;
-        let named = Ticket { key, run: *run };
-        self.tickets.insert(named, ticket);
-        Handed {
-            key,
-            ticket: named,
-            failures,
-            priority,
-            timed_out,
-        }
+        handed.ticket.run = *run;
+        self.tickets.insert(handed.ticket, ticket);
+        handed
     }
 
     pub(super) fn hand_next(&mut self, next: Next<Work<Key>>) -> Next<Handed> {

@@ -1,9 +1,10 @@
 //! requeue-bare: its own lock and way of sleeping, each call on a thread that stands for a core.
 
 use std::cell::Cell;
-use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use requeue_bare::binding::BareHost;
@@ -13,9 +14,9 @@ use requeue_core::binding::{AsShared, Clock, Shared};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 
-use super::thread_calls::{CallsOf, Sleeping, ThreadCall, ThreadCalls};
-use super::work_queue::{Runtime, handed, panicking};
-use super::{Call, Configuration, Home, Key, Kind, Returned, Taken};
+use super::thread_calls::{Sleeps, ThreadCall, ThreadCalls};
+use super::work_queue::{Runtime, handed};
+use super::{Call, Configuration, HandClock, Home, Key, Kind, Returned};
 use crate::Figures;
 use crate::limiter::AnyLimiter;
 
@@ -28,7 +29,6 @@ type Inner<const N: usize, P> = WorkQueue<Cores, Key, N, P, AnyLimiter, WAITERS,
 /// requeue-bare's queue, with room for `N` keys, on as many cores as there are calls.
 pub struct Loops<const N: usize, P: Kind + 'static = Plain> {
     queue: Arc<Inner<N, P>>,
-    calls: ThreadCalls<Arc<Inner<N, P>>>,
 }
 
 impl<const N: usize, P: Kind + 'static> Runtime for Loops<N, P>
@@ -36,15 +36,12 @@ where
     Inner<N, P>: Send + Sync,
 {
     type Host = BareHost<Cores, Key, N, P, AnyLimiter, WAITERS, Figures, u16>;
-    type Calls = ThreadCalls<Arc<Inner<N, P>>>;
+    type Calls = ThreadCalls;
 
     fn new(setup: &Configuration) -> Self {
         let queue = Fixed::build(setup, Figures::default());
         let queue = Arc::new(WorkQueue::from_queue(queue, Cores::default()));
-        Self {
-            calls: ThreadCalls::new(Arc::clone(&queue)),
-            queue,
-        }
+        Self { queue }
     }
 
     fn queue(&self) -> &Shared<Self::Host> {
@@ -52,15 +49,7 @@ where
     }
 
     fn advance(&mut self, by: Duration) {
-        self.queue.board().advance(by);
-    }
-
-    fn get_at_once(&mut self) -> Option<Taken> {
-        self.queue.get_timeout(Duration::ZERO).ok().and_then(handed)
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| self.queue.try_get())
+        self.queue.board().clock.advance(by);
     }
 
     /// The calls that a bare loop has.
@@ -81,60 +70,25 @@ where
     }
 
     fn figures(&self) -> Option<Figures> {
-        let queue = self.queue.as_shared();
-        Some(queue.look(|queue| queue.metrics().clone()))
-    }
-
-    fn calls(&mut self) -> &mut Self::Calls {
-        &mut self.calls
+        Some(self.queue.as_shared().look(|queue| queue.metrics().clone()))
     }
 }
 
-impl<const N: usize, P: Kind + 'static> CallsOf for Arc<Inner<N, P>> {
-    fn seen(&self) -> Sleeping {
-        let (asleep, deadline) = self
-            .as_shared()
-            .look(|queue| (queue.asleep(), queue.next_deadline()));
-        let state = self.board().state();
-        Sleeping {
-            asleep,
-            deadline,
-            waiting: state.sleeping().count(),
-            alarm: state.sleeping().filter_map(|core| core.alarm).min(),
-            now: state.now,
-        }
-    }
-
-    fn end(&self) {
-        let queue: &Inner<N, P> = self;
-        queue.shut_down();
-        queue.clear();
-    }
-
-    fn release(&self, key: Key) -> bool {
-        let queue: &Inner<N, P> = self;
-        let _ = queue.release_key(&key);
-        queue.stats().active > 0
-    }
-}
-
-impl<const N: usize, P: Kind + 'static> fmt::Debug for Loops<N, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.queue.fmt(f)
+impl<const N: usize, P: Kind + 'static> Sleeps for Loops<N, P> {
+    fn sleeping(&self) -> (usize, Option<Instant>) {
+        let cores = self.queue.board().cores();
+        // An interrupt has woken the others.
+        let asleep = cores.iter().filter(|core| !core.line.is_pending());
+        let alarms = asleep.clone().filter_map(|core| core.alarm);
+        (asleep.count(), alarms.min())
     }
 }
 
 /// A board of any number of cores, each a thread, with one clock that a test moves.
 #[derive(Debug, Default)]
 pub struct Cores {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    now: Instant,
-    /// The cores that sleep.
-    cores: Vec<Asleep>,
+    clock: HandClock,
+    asleep: Mutex<Vec<Asleep>>,
 }
 
 #[derive(Debug)]
@@ -143,74 +97,49 @@ struct Asleep {
     line: Arc<Line>,
 }
 
-impl State {
-    /// The cores that no interrupt has woken.
-    fn sleeping(&self) -> impl Iterator<Item = &Asleep> {
-        self.cores
-            .iter()
-            .filter(|core| !*lock(&core.line.is_pending))
-    }
-}
-
 /// The interrupt line of a core.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Line {
-    is_pending: Mutex<bool>,
-    raised: Condvar,
+    is_pending: AtomicBool,
+    core: Thread,
 }
 
 thread_local! {
-    static LINE: Arc<Line> = Arc::default();
+    static LINE: Arc<Line> = Arc::new(Line {
+        is_pending: AtomicBool::new(false),
+        core: thread::current(),
+    });
     static ALARM: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 impl Line {
-    fn raise(&self) {
-        *lock(&self.is_pending) = true;
-        self.raised.notify_one();
+    fn is_pending(&self) -> bool {
+        self.is_pending.load(Ordering::SeqCst)
     }
 
     fn wait(&self) {
-        let mut is_pending = lock(&self.is_pending);
-        while !std::mem::take(&mut *is_pending) {
-            let waited = self.raised.wait(is_pending);
-            is_pending = waited.unwrap_or_else(PoisonError::into_inner);
+        while !self.is_pending.swap(false, Ordering::SeqCst) {
+            thread::park();
         }
     }
 }
 
 impl Wake for Line {
     fn wake(self: Arc<Self>) {
-        self.raise();
+        self.is_pending.store(true, Ordering::SeqCst);
+        self.core.unpark();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Cores {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    /// Moves the clock, and raises the lines of the cores whose alarms ring.
-    fn advance(&self, by: Duration) {
-        let mut state = self.state();
-        state.now = state.now + by;
-        let now = state.now;
-        let rings = |core: &&Asleep| core.alarm.is_some_and(|alarm| alarm <= now);
-        state
-            .cores
-            .iter()
-            .filter(rings)
-            .for_each(|core| core.line.raise());
+    fn cores(&self) -> MutexGuard<'_, Vec<Asleep>> {
+        self.asleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clock for Cores {
     fn now(&self) -> Instant {
-        self.state().now
+        self.clock.now()
     }
 }
 
@@ -220,21 +149,23 @@ impl Board for Cores {
     }
 
     fn idle(&self) {
-        let line = LINE.with(Arc::clone);
-        let alarm = ALARM.get();
-        let mut state = self.state();
-        if alarm.is_some_and(|alarm| alarm <= state.now) {
+        let (line, alarm) = (LINE.with(Arc::clone), ALARM.get());
+        let waker = self.waker();
+        let mut sleep = alarm.map(|alarm| Box::pin(self.clock.sleep_until(alarm)));
+        let mut context = Context::from_waker(&waker);
+        let rings = sleep
+            .as_mut()
+            .map(|sleep| sleep.as_mut().poll(&mut context));
+        if rings.is_some_and(|rings| rings.is_ready()) {
             return;
         }
         let core = Asleep {
             alarm,
             line: Arc::clone(&line),
         };
-        state.cores.push(core);
-        drop(state);
+        self.cores().push(core);
         line.wait();
-        let mut state = self.state();
-        state.cores.retain(|core| !Arc::ptr_eq(&core.line, &line));
+        self.cores().retain(|core| !Arc::ptr_eq(&core.line, &line));
     }
 
     /// The interrupts of a thread are its line alone, which stays pending.

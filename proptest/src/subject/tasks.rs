@@ -12,19 +12,16 @@ use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;
 use tokio::runtime;
 
-use super::calls::{returned, waited};
-use super::futures::poll_once;
-use super::work_queue::{Runtime, handed, panicking};
-use super::{Call, Configuration, Futures, Home, Key, Kind, LocalCall, Returned, Taken};
+use super::calls::returned;
+use super::work_queue::{Runtime, handed};
+use super::{Call, Configuration, Futures, Home, Key, Kind, LocalCall, Returned};
 use crate::figures::{Figures, SharedFigures};
 use crate::limiter::AnyLimiter;
 
 /// requeue-tokio's queue.
-#[derive(Debug)]
 pub struct Tasks<P: Kind = Plain, S: Home = Growable> {
     queue: WorkQueue<Key, P, AnyLimiter, S>,
     figures: SharedFigures,
-    calls: Futures,
 }
 
 /// What Tokio's timers count.
@@ -90,7 +87,6 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
         Self {
             queue: WorkQueue::from(queue),
             figures,
-            calls: Futures::new(),
         }
     }
 
@@ -106,20 +102,10 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
         }
     }
 
-    fn get_at_once(&mut self) -> Option<Taken> {
-        poll_once(self.queue.get_timeout(Duration::ZERO))
-            .and_then(Result::ok)
-            .and_then(handed)
-    }
-
-    fn panic_at_work(&mut self) -> bool {
-        panicking(|| self.queue.try_get())
-    }
-
     fn begin(&self, call: Call) -> Option<LocalCall> {
         let queue = self.queue.clone();
         Some(Box::pin(async move {
-            returned!(queue, call, [.await], |limit| {
+            returned!(queue, call, [.await], Ok, |limit| {
                 let deadline = Some(queue.now() + limit);
                 let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
                 drained.unwrap_or(Err(WaitError::TimedOut))
@@ -135,9 +121,5 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
 
     fn figures(&self) -> Option<Figures> {
         Some(self.figures.get())
-    }
-
-    fn calls(&mut self) -> &mut Futures {
-        &mut self.calls
     }
 }

@@ -6,50 +6,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use requeue_core::Instant;
+use requeue_core::binding::Clock;
 
-use super::{CallId, Drive, Key, Returned};
+use super::{CallId, Drive, Returned, Runtime};
 
 /// A call that a thread makes.
 pub type ThreadCall = Box<dyn FnOnce() -> Returned + Send>;
 
-/// A queue whose calls are made by threads.
-pub trait CallsOf {
-    /// Returns who sleeps.
-    fn seen(&self) -> Sleeping;
-
-    /// Shuts the queue down, and takes all work back.
-    fn end(&self);
-
-    /// Ends the run of a key, if it is active. Returns whether any key is active.
-    fn release(&self, key: Key) -> bool;
-}
-
-/// Who sleeps, at a moment.
-#[derive(Debug)]
-pub struct Sleeping {
-    /// How many getters sleep, as the queue counts them.
-    pub asleep: usize,
-    /// The earliest deadline of the queue.
-    pub deadline: Option<Instant>,
-    /// How many threads sleep.
-    pub waiting: usize,
-    /// When the first of them looks again by itself.
-    pub alarm: Option<Instant>,
-    /// The time.
-    pub now: Instant,
-}
-
-impl Sleeping {
-    /// Whether no thread has its alarm ringing, and one that waits for a key will look when the
-    /// next deadline comes.
-    fn is_watched(&self) -> bool {
-        let alarm = self.alarm;
-        alarm.is_none_or(|alarm| alarm > self.now)
-            && (self.asleep == 0
-                || self
-                    .deadline
-                    .is_none_or(|due| alarm.is_some_and(|alarm| alarm <= due)))
-    }
+/// A runtime whose calls are made by threads.
+pub trait Sleeps {
+    /// Returns how many threads sleep, and when the first of them looks again by itself.
+    fn sleeping(&self) -> (usize, Option<Instant>);
 }
 
 /// Calls that are made by threads, each by one of its own.
@@ -57,9 +24,7 @@ impl Sleeping {
 /// No thread is ever asked to sleep for some time. The threads of a queue have settled once as many
 /// are asleep as have not answered, and one of them watches the deadline that comes first; that is
 /// found out by looking again and again.
-#[derive(Debug)]
-pub struct ThreadCalls<Q: CallsOf> {
-    pub(super) queue: Q,
+pub struct ThreadCalls {
     waiting: usize,
     answers: BTreeMap<CallId, thread::Result<Returned>>,
     answered: (Sender<Answered>, Receiver<Answered>),
@@ -67,10 +32,9 @@ pub struct ThreadCalls<Q: CallsOf> {
 
 type Answered = (CallId, thread::Result<Returned>);
 
-impl<Q: CallsOf> ThreadCalls<Q> {
-    pub(super) fn new(queue: Q) -> Self {
+impl Default for ThreadCalls {
+    fn default() -> Self {
         Self {
-            queue,
             waiting: 0,
             answers: BTreeMap::new(),
             answered: channel(),
@@ -78,7 +42,7 @@ impl<Q: CallsOf> ThreadCalls<Q> {
     }
 }
 
-impl<Q: CallsOf> Drive for ThreadCalls<Q> {
+impl<R: Runtime + Sleeps> Drive<R> for ThreadCalls {
     type Begun = ThreadCall;
     const RUNS_BY_ITSELF: bool = true;
     const CANCELS: bool = false;
@@ -93,15 +57,21 @@ impl<Q: CallsOf> Drive for ThreadCalls<Q> {
         });
     }
 
-    /// The clock has woken the threads whose time has come, and no other.
-    fn settle(&mut self) -> bool {
+    /// The clock has woken the threads whose time has come, and no other. Now all threads sleep that
+    /// wait, no alarm rings, and one that waits for a key will look when the next deadline comes.
+    fn settle(&mut self, runtime: &R) -> bool {
         thread::yield_now();
         for (id, answer) in self.answered.1.try_iter() {
             self.waiting -= 1;
             self.answers.insert(id, answer);
         }
-        let seen = self.queue.seen();
-        seen.waiting == self.waiting && seen.is_watched()
+        let queue = runtime.queue();
+        let (asleep, deadline) = queue.look(|queue| (queue.asleep(), queue.next_deadline()));
+        let (sleeping, alarm) = runtime.sleeping();
+        let is_watched = |due| alarm.is_some_and(|alarm| alarm <= due);
+        sleeping == self.waiting
+            && alarm.is_none_or(|alarm| alarm > queue.clock().now())
+            && (asleep == 0 || deadline.is_none_or(is_watched))
     }
 
     fn answer(&mut self, id: CallId) -> Option<Returned> {
@@ -114,15 +84,14 @@ impl<Q: CallsOf> Drive for ThreadCalls<Q> {
 
     /// Threads run by themselves.
     fn nudge(&mut self, _: CallId) {}
-}
 
-/// Sends every waiting thread home.
-impl<Q: CallsOf> Drop for ThreadCalls<Q> {
-    fn drop(&mut self) {
-        self.queue.end();
-        let mut key = 0;
-        while self.queue.release(key) && key < Key::MAX {
-            key += 1;
+    fn end(&mut self, runtime: &R) {
+        let queue = runtime.queue();
+        queue.shut_down();
+        queue.clear();
+        for (key, _) in queue.snapshot() {
+            // Not every key is active.
+            let _ = queue.release_key(&key);
         }
     }
 }

@@ -3,16 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Host, Machine, Shared, Wake};
-use requeue_core::priority::Priorities;
+use requeue_core::binding::{Clock, Host, Shared, Wake};
 use requeue_core::{Action, Guard, Instant};
 
-use super::apply::behind_lock;
-use super::direct::Home;
+use super::apply::{Home, Kind, behind_lock};
 use super::held::{Held, Taken};
 use super::{
-    Abilities, Answer, Call, CallId, Configuration, Drive, Handed, Key, Kind, Operation, Returned,
-    Subject,
+    Abilities, Answer, Call, CallId, Configuration, Drive, Handed, Key, Operation, Returned,
+    Subject, Ticket,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -20,11 +18,11 @@ use crate::limiter::AnyLimiter;
 /// A runtime's queue under test: where its [`Shared`] is, and how to move its clock.
 ///
 /// This is all that an adapter has to say for itself. [`OnWorkQueue`] does the rest.
-pub trait Runtime {
+pub trait Runtime: Sized {
     /// The types that the runtime's queue is made of.
     type Host: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>;
     /// What keeps the calls that have begun.
-    type Calls: Drive;
+    type Calls: Drive<Self>;
 
     /// As [`Abilities::grain`].
     const GRAIN: Duration = Duration::from_nanos(1);
@@ -41,10 +39,7 @@ pub trait Runtime {
     fn advance(&mut self, by: Duration);
 
     /// A call of the runtime's own, about to begin; `None` if the queue has no such call.
-    fn begin(&self, call: Call) -> Option<<Self::Calls as Drive>::Begun>;
-
-    /// The calls that have begun.
-    fn calls(&mut self) -> &mut Self::Calls;
+    fn begin(&self, call: Call) -> Option<<Self::Calls as Drive<Self>>::Begun>;
 
     /// As [`Subject::next_unrun`].
     fn next_unrun(&mut self, action: Action) -> bool {
@@ -57,17 +52,10 @@ pub trait Runtime {
         None
     }
 
-    /// Takes the first ready key by a call that waits for no time, in the runtime's own way. Without
-    /// an override, core's [`Shared::try_get`] is tested alone.
-    fn get_at_once(&mut self) -> Option<Taken> {
-        self.queue().try_get().and_then(handed)
-    }
-
-    /// A worker takes the first ready key, in the runtime's own way, panics with it, and is caught:
-    /// [`panicking`] does that. Returns `false`, and does nothing, unless a binding overrides it.
-    /// The rules of panics are not tried then.
+    /// A worker takes the first ready key, panics with it, and is caught: [`panicking`] does that.
+    /// Returns whether it did. Override it if your runtime has a guard of its own.
     fn panic_at_work(&mut self) -> bool {
-        false
+        panicking(|| self.queue().try_get())
     }
 }
 
@@ -96,26 +84,23 @@ where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
 {
-    let (key, failures, priority) = (*guard.key(), guard.failures(), guard.priority());
-    let timed_out = guard.timed_out();
-    let ticket = guard.into_ticket()?;
-    Some(Taken {
+    let key = *guard.key();
+    let handed = Handed {
         key,
-        ticket,
-        failures,
-        priority,
-        timed_out,
-    })
+        ticket: Ticket { key, run: 0 },
+        failures: guard.failures(),
+        priority: guard.priority(),
+        timed_out: guard.timed_out(),
+    };
+    Some(Taken(handed, guard.into_ticket()?))
 }
 
 /// A [`Subject`] for every queue that is a [`Shared`] of core, for at most `MAX` keys if it
 /// grows.
-#[derive(Debug)]
-pub struct OnWorkQueue<R, const MAX: usize = { usize::MAX }> {
+pub struct OnWorkQueue<R: Runtime, const MAX: usize = { usize::MAX }> {
     runtime: R,
+    calls: R::Calls,
     held: Held,
-    /// A key is taken in turns by asking, and by waiting for no time.
-    waits: bool,
 }
 
 /// Where the queue of a runtime keeps its keys.
@@ -123,16 +108,6 @@ type StorageOf<R> = <<R as Runtime>::Host as Host>::Storage;
 
 /// The priorities of the queue of a runtime.
 type KindOf<R> = <<R as Runtime>::Host as Host>::Priorities;
-
-impl<R: Runtime, const MAX: usize> OnWorkQueue<R, MAX> {
-    fn queue(&self) -> &Shared<R::Host> {
-        self.runtime.queue()
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&Machine<R::Host>) -> T) -> T {
-        self.queue().look(work)
-    }
-}
 
 impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     fn new(setup: &Configuration) -> Self {
@@ -142,49 +117,33 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
                 due_keys_max: u8::MAX,
                 ..setup.for_at_most(MAX)
             }),
+            calls: R::Calls::default(),
             held: Held::default(),
-            waits: false,
         }
     }
 
     fn capacity(&self) -> Option<usize> {
-        self.with(|queue| queue.stats().max_keys)
+        self.runtime.queue().look(|queue| queue.stats().max_keys)
     }
 
     fn abilities(&self) -> Abilities {
         Abilities {
-            levels: KindOf::<R>::LEVELS,
-            groups: KindOf::<R>::GROUPS,
-            ages: KindOf::<R>::AGES,
-            limits_keys: StorageOf::<R>::LIMITS_KEYS,
-            governs: StorageOf::<R>::governs::<KindOf<R>>(),
-            suspends: StorageOf::<R>::suspends::<KindOf<R>>(),
-            slackens: StorageOf::<R>::slackens::<KindOf<R>>(),
             runs_by_itself: R::Calls::RUNS_BY_ITSELF,
             cancels: R::Calls::CANCELS,
             grain: R::GRAIN,
             places: R::PLACES,
-            ..Abilities::default()
+            ..StorageOf::<R>::abilities::<KindOf<R>>()
         }
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
-        let Self {
-            runtime,
-            held,
-            waits,
-        } = self;
         match *operation {
             Operation::TryGet => {
-                *waits = !*waits;
-                let taken = match *waits {
-                    true => runtime.get_at_once(),
-                    false => runtime.queue().try_get().and_then(handed),
-                };
-                Answer::Work(taken.map(|taken| held.hand(taken)))
+                let taken = self.runtime.queue().try_get().and_then(handed);
+                Answer::Work(taken.map(|taken| self.held.hand(taken)))
             }
-            Operation::PanicAtWork => Answer::Is(runtime.panic_at_work()),
-            _ => behind_lock(runtime.queue(), held, operation),
+            Operation::PanicAtWork => Answer::Is(self.runtime.panic_at_work()),
+            _ => behind_lock(self.runtime.queue(), &mut self.held, operation),
         }
     }
 
@@ -193,7 +152,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn now(&self) -> Instant {
-        self.queue().clock().now()
+        self.runtime.queue().clock().now()
     }
 
     fn advance(&mut self, by: Duration) {
@@ -201,7 +160,7 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn asleep(&mut self) -> Option<usize> {
-        Some(self.with(|queue| queue.asleep()))
+        Some(self.runtime.queue().look(|queue| queue.asleep()))
     }
 
     /// The wakes of a runtime are seen by the calls that they wake.
@@ -210,12 +169,12 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn assert_valid(&mut self) {
-        self.with(|queue| queue.assert_valid());
+        self.runtime.queue().look(|queue| queue.assert_valid());
     }
 
     fn start(&mut self, id: CallId, call: Call) -> bool {
         let begun = self.runtime.begin(call);
-        let started = begun.map(|begun| self.runtime.calls().start(id, begun));
+        let started = begun.map(|begun| self.calls.start(id, begun));
         started.is_some()
     }
 
@@ -224,19 +183,25 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
     }
 
     fn settle(&mut self) -> bool {
-        self.runtime.calls().settle()
+        self.calls.settle(&self.runtime)
     }
 
     fn answer(&mut self, id: CallId) -> Option<Returned<Handed>> {
-        let returned = self.runtime.calls().answer(id)?;
+        let returned = self.calls.answer(id)?;
         Some(returned.map(|taken| self.held.hand(taken)))
     }
 
     fn cancel(&mut self, id: CallId) {
-        self.runtime.calls().cancel(id);
+        self.calls.cancel(id);
     }
 
     fn nudge(&mut self, id: CallId) {
-        self.runtime.calls().nudge(id);
+        self.calls.nudge(id);
+    }
+}
+
+impl<R: Runtime, const MAX: usize> Drop for OnWorkQueue<R, MAX> {
+    fn drop(&mut self) {
+        self.calls.end(&self.runtime);
     }
 }

@@ -189,7 +189,7 @@ fn a_lock_that_is_poisoned_is_found() {
         failure_of::<POISONS_ITS_LOCK>("runs", "a_panic_under_the_lock_does_not_poison_it");
     let lines = "
   1. PanicUnderLock: it is caught
-  2. the queue panicked: called `Result::unwrap()` on an `Err` value: PoisonError";
+  2. panic_under_lock: the queue panicked: called `Result::unwrap()` on an `Err` value: PoisonError";
     assert!(failure.contains(lines), "{failure}");
 }
 
