@@ -160,7 +160,7 @@ const PATIENCE_FOR_A_LIST: Duration = Duration::from_secs(2);
 /// How many rules a report lists at most.
 const LISTED_MAX: usize = 8;
 
-fn try_all(new: NewSubject, patience: Duration) -> Tried {
+fn try_all(new: NewSubject, mut patience: Duration) -> Tried {
     let only = env::var("REQUEUE_RULES").unwrap_or_default();
     let mut tried = Tried::default();
     for rule in RULES.iter() {
@@ -169,15 +169,12 @@ fn try_all(new: NewSubject, patience: Duration) -> Tried {
         }
         restarts();
         begins(|| rule.to_string());
-        let is_first = tried.broken.is_empty();
-        let patience = if is_first {
-            patience
-        } else {
-            PATIENCE_FOR_A_LIST
-        };
         match run(new, rule, patience) {
             Ok(not) => tried.not.extend(not),
-            Err(failure) => tried.broken.push((rule, failure)),
+            Err(failure) => {
+                tried.broken.push((rule, failure));
+                patience = PATIENCE_FOR_A_LIST;
+            }
         }
     }
     tried

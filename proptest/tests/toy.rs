@@ -24,6 +24,7 @@ use requeue_proptest::subject::{
     Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Returned, Runtime,
     Sleep, handed, panicking, poll_once,
 };
+use tokio::task::yield_now;
 
 #[path = "toy/faults.rs"]
 mod faults;
@@ -239,18 +240,4 @@ fn deadline<const F: u8>(queue: &Shared<F>, limit: Duration) -> Instant {
         }
         _ => deadline,
     }
-}
-
-/// Lets other tasks run first.
-async fn yield_now() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if has_yielded {
-            return Poll::Ready(());
-        }
-        has_yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
