@@ -10,21 +10,6 @@ use requeue_proptest::subject::{
     Cap, Configuration, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Subject, Threads,
 };
 
-/// Found by the suite: the ready list was damaged where ready keys and failure records share links.
-#[test]
-fn a_delay_leaves_a_ready_key_in_its_place() {
-    let steps = [
-        Operation::Add(1),
-        Operation::Add(2),
-        Operation::AddAfter(2, Duration::from_nanos(1)),
-        Operation::TryGet,
-        Operation::TryGet,
-    ];
-    let (setup, always) = (Configuration::exponential(), Looks::Always);
-    assert_right::<Direct<WithSuspension, Fixed<2>>>(&setup, &steps, always);
-    assert_right::<Direct<Plain, Growable>>(&setup, &steps, always);
-}
-
 /// Found by the suite once in some thousand histories: the model did not know that leftovers are
 /// taken from behind a lock once all that is due has been released, groups as well.
 #[test]
@@ -84,8 +69,8 @@ fn a_ready_key_is_taken_out_before_keys_that_are_held() {
         Operation::TakeReady,
         Operation::TakeReady,
     ];
-    assert_right::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps, Looks::Never);
-    assert_right::<Direct<Plain, Growable>>(&setup, &steps, Looks::Never);
+    assert_right::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps);
+    assert_right::<Direct<Plain, Growable>>(&setup, &steps);
 }
 
 fn one_in_2_ns() -> Cap {
@@ -100,11 +85,11 @@ fn one_in_2_ns() -> Cap {
 
 fn assert_right_with_groups(steps: &[Operation]) {
     let setup = Configuration::exponential();
-    assert_right::<OnWorkQueue<Threads<Groups<u8>>>>(&setup, steps, Looks::Never);
-    assert_right::<Direct<Groups<u8>, Growable>>(&setup, steps, Looks::Never);
+    assert_right::<OnWorkQueue<Threads<Groups<u8>>>>(&setup, steps);
+    assert_right::<Direct<Groups<u8>, Growable>>(&setup, steps);
 }
 
 #[track_caller]
-fn assert_right<S: Subject + 'static>(setup: &Configuration, steps: &[Operation], looks: Looks) {
-    assert_eq!(check::<S>(setup, steps, looks), Ok(()));
+fn assert_right<S: Subject + 'static>(setup: &Configuration, steps: &[Operation]) {
+    assert_eq!(check::<S>(setup, steps, Looks::Never), Ok(()));
 }
