@@ -41,7 +41,7 @@ enum Point {
     Hash,
     Clone,
     Drop,
-    /// These two must not panic. If they do as a run ends, its key may stay active.
+    /// These two must not panic, and do so only in runs. The key of the run may then stay active.
     Limiter,
     Metrics,
 }
@@ -418,7 +418,10 @@ async fn tasks(point: Point, nth: u32, are_early: bool) -> bool {
 /// Panics at the first call, at the second, and so on, until no more are made.
 fn at_every_call(world: fn(Point, u32, bool) -> bool) {
     for point in POINTS {
-        for are_early in [false, !point.breaks_a_contract()] {
+        for are_early in [false, true] {
+            if are_early && point.breaks_a_contract() {
+                continue;
+            }
             in_time(move || {
                 let panicking = (1..CALLS_MAX).take_while(|nth| world(point, *nth, are_early));
                 let panicked = panicking.count();
