@@ -121,22 +121,13 @@ impl fmt::Display for NotTried {
 ///     hold::<Direct<Plain, Growable>>("order", "a_key_that_was_worked_on_goes_to_the_end");
 /// assert!(skipped.is_none());
 /// ```
-pub fn hold<S: Subject + 'static>(group: &str, name: &str) -> Option<NotTried> {
-    hold_on(boxed::<S>, group, name)
-}
-
 #[expect(clippy::panic, reason = "this is how a test fails")]
-fn hold_on(new: NewSubject, group: &str, name: &str) -> Option<NotTried> {
+pub fn hold<S: Subject + 'static>(group: &str, name: &str) -> Option<NotTried> {
     let mut rules = RULES.iter();
     let Some(rule) = rules.find(|rule| rule.group == group && rule.name == name) else {
         panic!("there is no rule {group}::{name}");
     };
-    let outcome = run(new, rule, PATIENCE);
-    let not_tried = outcome.unwrap_or_else(|failure| panic!("{failure}"));
-    if let Some(not_tried) = &not_tried {
-        eprintln_skipped(&not_tried.to_string());
-    }
-    not_tried
+    run(boxed::<S>, rule, PATIENCE).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Plays the story of a rule, unless it is skipped. Returns the whole message if it fails.
@@ -169,7 +160,7 @@ const PATIENCE_FOR_A_LIST: Duration = Duration::from_secs(2);
 /// How many rules a report lists at most.
 const LISTED_MAX: usize = 8;
 
-fn try_all(new: NewSubject, patience: Duration) -> Tried {
+fn try_all(new: NewSubject, mut patience: Duration) -> Tried {
     let only = env::var("REQUEUE_RULES").unwrap_or_default();
     let mut tried = Tried::default();
     for rule in RULES.iter() {
@@ -178,15 +169,12 @@ fn try_all(new: NewSubject, patience: Duration) -> Tried {
         }
         restarts();
         begins(|| rule.to_string());
-        let is_first = tried.broken.is_empty();
-        let patience = if is_first {
-            patience
-        } else {
-            PATIENCE_FOR_A_LIST
-        };
         match run(new, rule, patience) {
             Ok(not) => tried.not.extend(not),
-            Err(failure) => tried.broken.push((rule, failure)),
+            Err(failure) => {
+                tried.broken.push((rule, failure));
+                patience = PATIENCE_FOR_A_LIST;
+            }
         }
     }
     tried

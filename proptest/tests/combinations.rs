@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use requeue_core::priority::{Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::Growable;
 use requeue_proptest::combinations::{
-    Combination, Family, Without, core, covering, kind_of, options, tuples,
+    Combination, Family, Without, core, covering, kind_of, tuples,
 };
 use requeue_proptest::histories::{Crowd, Draw, run_combined};
 use requeue_proptest::subject::{
@@ -141,92 +141,6 @@ fn every_pair_of_options_meets_twice() {
             assert!(times >= 2, "{pair:?} in {times}");
         }
         assert_eq!((all.len(), rows.len()), (pairs, combinations));
-    }
-}
-
-/// Each option of a queue that its builder, its policy or its groups have, and what it is here.
-const OPTIONS: [(&str, &str); 32] = [
-    ("Action::poll", "poll"),
-    ("Action::with_slack", "slack"),
-    ("Builder::aging", "levels"),
-    ("Builder::backoff", "limiter"),
-    ("Builder::cool_down", "cool-down"),
-    ("Builder::failure_records", "failure records"),
-    ("Builder::hold_failures", "failures"),
-    ("Builder::levels", "levels"),
-    ("Builder::limiter", "limiter"),
-    ("Builder::max_keys", "storage"),
-    ("Builder::retry_rate", "limiter"),
-    ("Builder::no_retry_rate", "limiter"),
-    ("Builder::run_rate", "rate of runs"),
-    ("Builder::build_with_groups", "groups"),
-    ("GroupLimits::max_active", "a group's limit"),
-    ("GroupLimits::rate", "a group's rate"),
-    ("GroupLimits::weight", "a group's weight"),
-    ("Policy::cool_down", "cool-down"),
-    ("Policy::hold_failures", "failures"),
-    ("Policy::run_rate", "rate of runs"),
-    ("Queue::limit_due_keys", "due keys an operation"),
-    ("Session::add_debounced", "debounce"),
-    ("Session::add_displacing", "displace"),
-    ("Session::add_with", "merge"),
-    ("Session::add_within", "slack"),
-    ("Session::age_after", "change"),
-    ("Session::cancel", "cancel"),
-    ("Session::limit_groups", "change"),
-    ("Session::pause", "pause"),
-    ("Session::restore", "restore"),
-    ("Session::set_policy", "change"),
-    ("Session::suspend", "suspend"),
-];
-
-/// They make a queue, give it a clock, a name, metrics and memory in advance, or change nothing.
-const NO_OPTIONS: [&str; 10] = [
-    "Builder::build",
-    "Builder::capacity",
-    "Builder::clock",
-    "Builder::default",
-    "Builder::metrics",
-    "Builder::report_to",
-    "GroupLimits::default",
-    "GroupLimits::new",
-    "Policy::default",
-    "Policy::new",
-];
-
-#[test]
-fn every_option_is_combined() {
-    let api = include_str!("../../docs/api/requeue-core.txt");
-    let is_option = |name: &&str| {
-        ["Builder::", "Policy::", "GroupLimits::"]
-            .iter()
-            .any(|of| name.starts_with(of))
-    };
-    let names = api.lines().filter_map(|line| {
-        let (_, signature) = line.split_once("fn requeue_core::")?;
-        let mut depth = 0;
-        let outside = signature.chars().filter(|it| {
-            depth += i32::from(*it == '<');
-            depth -= i32::from(*it == '>');
-            depth == 0 && *it != '>'
-        });
-        let name: String = outside.take_while(|it| *it != '(').collect();
-        Some(name)
-    });
-    let names: BTreeSet<String> = names.collect();
-    for name in names.iter().map(String::as_str).filter(is_option) {
-        let known = OPTIONS.iter().any(|(option, _)| *option == name);
-        assert!(
-            known || NO_OPTIONS.contains(&name),
-            "{name} is in no combination"
-        );
-    }
-    for (name, here) in OPTIONS {
-        assert!(names.contains(name), "there is no {name}");
-        assert!(
-            options().any(|option| option.name == here),
-            "there is no option {here}"
-        );
     }
 }
 

@@ -1,9 +1,12 @@
-//! What the README of the kit shows, and what rules name as their source, is there.
+//! What the kit shows, names and quotes is there: in its README, in the documentation, and among
+//! the public items of core.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use requeue_proptest::combinations::options;
 use requeue_proptest::conformance::RULES;
 
 const README: &str = include_str!("../README.md");
@@ -72,92 +75,133 @@ fn each_part_of_the_design_that_a_rule_names_is_there() {
     assert!(!is_in_the_design("One owner"));
 }
 
-/// The sources of core below a folder or a file, one after the other.
-fn text_of(path: &Path) -> String {
-    if path.is_file() {
-        return fs::read_to_string(path).unwrap();
-    }
-    let entries = fs::read_dir(path).unwrap();
-    entries
-        .map(|entry| text_of(&entry.unwrap().path()))
-        .collect()
+const API: &str = include_str!("../../docs/api/requeue-core.txt");
+
+/// The paths of the public items of core, without the name of the crate and without generics.
+fn items_of_core() -> BTreeSet<String> {
+    let items = API.lines().filter_map(|line| {
+        let (kind, item) = line.split_once("requeue_core::")?;
+        let mut depth = 0;
+        let outside = item.chars().filter(|it| {
+            depth += i32::from(*it == '<') - i32::from(*it == '>');
+            depth == 0 && *it != '>'
+        });
+        let is_in_path = |it: &char| it.is_alphanumeric() || matches!(it, '_' | ':');
+        let path: String = outside.take_while(is_in_path).collect();
+        let path = path.trim_end_matches(':').to_owned();
+        kind.contains("pub ").then_some(path)
+    });
+    items.collect()
 }
 
 #[test]
 fn each_item_of_core_that_a_rule_names_is_there() {
-    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core/src");
-    let all = text_of(&core).replace("const fn", "fn");
-    let of_queue = text_of(&core.join("queue.rs")) + &text_of(&core.join("queue"));
-    let of_queue = of_queue.replace("const fn", "fn");
-    let is_there = |item: &str| {
-        let (of, name) = item.rsplit_once("::").unwrap_or(("", item));
-        let text = if of == "Queue" { &of_queue } else { &all };
-        let kinds = ["fn", "struct", "enum", "trait"];
-        let defines = |kind: &str| {
-            let begin = format!("pub {kind} {name}");
-            text.match_indices(&begin).any(|(at, begin)| {
-                let next = text[at + begin.len()..].chars().next();
-                next.is_some_and(|c| !c.is_alphanumeric() && c != '_')
-            })
-        };
-        let is_part = |line: &str| {
-            let line = line.trim_start_matches("pub ");
-            let rest = line.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with([',', '(', ':']))
-        };
-        kinds.into_iter().any(defines) || text.lines().any(|line| is_part(line.trim()))
+    let items = items_of_core();
+    let is_there = |name: &str| {
+        // A session is one access to the queue.
+        let names = [name, &name.replace("Queue::", "Session::")].map(|name| format!("::{name}"));
+        let is = |item: &String| names.iter().any(|name| format!("::{item}").ends_with(name));
+        items.iter().any(is)
     };
     assert!(!is_there("Waker") && !is_there("Queue::get_many"));
-    let missing: Vec<_> = cited("requeue-core")
-        .filter(|item| !is_there(item))
-        .collect();
-    assert_eq!(missing, [""; 0]);
+    let missing = cited("requeue-core").filter(|item| !is_there(item));
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Each option that a builder, a policy or the limits of groups have, and its name in combinations.
+const OPTIONS: [(&str, &str); 18] = [
+    ("Builder::aging", "levels"),
+    ("Builder::backoff", "limiter"),
+    ("Builder::cool_down", "cool-down"),
+    ("Builder::failure_records", "failure records"),
+    ("Builder::hold_failures", "failures"),
+    ("Builder::levels", "levels"),
+    ("Builder::limiter", "limiter"),
+    ("Builder::max_keys", "storage"),
+    ("Builder::retry_rate", "limiter"),
+    ("Builder::no_retry_rate", "limiter"),
+    ("Builder::run_rate", "rate of runs"),
+    ("Builder::build_with_groups", "groups"),
+    ("GroupLimits::max_active", "a group's limit"),
+    ("GroupLimits::rate", "a group's rate"),
+    ("GroupLimits::weight", "a group's weight"),
+    ("Policy::cool_down", "cool-down"),
+    ("Policy::hold_failures", "failures"),
+    ("Policy::run_rate", "rate of runs"),
+];
+
+/// They make a queue, give it a clock, a name, metrics and memory in advance, or change nothing.
+const NO_OPTIONS: [&str; 10] = [
+    "Builder::build",
+    "Builder::capacity",
+    "Builder::clock",
+    "Builder::default",
+    "Builder::metrics",
+    "Builder::report_to",
+    "GroupLimits::default",
+    "GroupLimits::new",
+    "Policy::default",
+    "Policy::new",
+];
+
+#[test]
+fn every_option_is_combined() {
+    let items = items_of_core();
+    let prefixes = ["Builder::", "Policy::", "GroupLimits::"];
+    let is_option = |item: &&String| prefixes.iter().any(|prefix| item.starts_with(prefix));
+    for item in items.iter().filter(is_option) {
+        let is_known = OPTIONS.iter().any(|(option, _)| option == item);
+        let is_none = NO_OPTIONS.contains(&&**item);
+        assert!(is_known || is_none, "{item} is in no combination");
+    }
+    for (item, name) in OPTIONS {
+        assert!(items.contains(item), "there is no {item}");
+        let is_there = options().any(|option| option.name == name);
+        assert!(is_there, "there is no option {name}");
+    }
 }
 
 const GUIDE: &str = include_str!("../../docs/book/src/model.md");
 
-/// The words of comments, without their marks and breaks.
-fn words(text: &str) -> String {
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .filter_map(|line| line.strip_prefix("///"));
-    let lines = lines.map(|line| {
-        line.trim()
-            .trim_start_matches("> ")
-            .trim_start_matches("| ")
+/// The texts of a file, or of all files below a folder.
+fn text_of(path: &str) -> String {
+    let mut paths = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(path)];
+    let mut text = String::new();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(path).unwrap();
+            paths.extend(entries.map(|entry| entry.unwrap().path()));
+        } else {
+            text += &fs::read_to_string(path).unwrap();
+        }
+    }
+    text
+}
+
+/// The words of comments, without their marks, links and breaks.
+fn words<'t>(lines: impl Iterator<Item = &'t str>) -> String {
+    let comments = lines.filter_map(|line| line.trim().strip_prefix("///"));
+    let words = comments.flat_map(|line| {
+        let line = line.trim_start_matches([' ', '>', '|']);
+        line.split_whitespace()
     });
-    let words = lines
-        .flat_map(str::split_whitespace)
-        .collect::<Vec<_>>()
-        .join(" ");
-    words
-        .replace(['[', ']'], "")
-        .replace("(crate::Session::expedite)", "")
+    let words = words.collect::<Vec<_>>().join(" ").replace(['[', ']'], "");
+    words.replace("(crate::Session::expedite)", "")
 }
 
 #[test]
 fn what_the_model_quotes_is_in_the_documentation() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let core = words(&text_of(&here.join("../../core/src")));
+    let core = words(text_of("../../core/src").lines());
     let guide = GUIDE.split_whitespace().collect::<Vec<_>>().join(" ");
-    let model = text_of(&here.join("../src/model.rs")) + &text_of(&here.join("../src/model"));
-    let mut quotes = vec![String::new()];
-    for line in model.lines().map(str::trim) {
-        match line.starts_with("/// > ") {
-            true => quotes
-                .iter_mut()
-                .last()
-                .unwrap()
-                .push_str(&format!("{line}\n")),
-            false => quotes.push(String::new()),
-        }
-    }
-    quotes.retain(|quote| !quote.is_empty());
+    let model = text_of("../src/model.rs") + &text_of("../src/model");
+    let lines: Vec<&str> = model.lines().map(str::trim).collect();
+    let is_quote = |line: &str| line.starts_with("/// > ");
+    let parts = lines.chunk_by(|line, next| is_quote(line) == is_quote(next));
+    let quotes = parts.filter(|lines| is_quote(lines[0]));
+    let quotes: Vec<_> = quotes.map(|lines| words(lines.iter().copied())).collect();
     let missing = quotes
         .iter()
-        .map(|quote| words(quote))
-        .filter(|quote| !core.contains(quote) && !guide.contains(quote));
+        .filter(|quote| !core.contains(*quote) && !guide.contains(*quote));
     assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
     assert!(quotes.len() > 15, "{quotes:?}");
 }

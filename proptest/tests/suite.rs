@@ -7,29 +7,8 @@ use requeue_core::priority::{Groups, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::histories::{Looks, Operation, Run, check};
 use requeue_proptest::subject::{
-    Cap, Configuration, Direct, Drain, FloatBits, GroupOrder, OnWorkQueue, Rate, Threads,
+    Cap, Configuration, Direct, FloatBits, GroupOrder, OnWorkQueue, Rate, Subject, Threads,
 };
-
-/// Found by the suite: the ready list was damaged where ready keys and failure records share links.
-#[test]
-fn a_delay_leaves_a_ready_key_in_its_place() {
-    let steps = [
-        Operation::Add(1),
-        Operation::Add(2),
-        Operation::AddAfter(2, Duration::from_nanos(1)),
-        Operation::TryGet,
-        Operation::TryGet,
-    ];
-    let setup = Configuration::exponential();
-    assert_eq!(
-        check::<Direct<WithSuspension, Fixed<2>>>(&setup, &steps, Looks::Always),
-        Ok(())
-    );
-    assert_eq!(
-        check::<Direct<Plain, Growable>>(&setup, &steps, Looks::Always),
-        Ok(())
-    );
-}
 
 /// Found by the suite once in some thousand histories: the model did not know that leftovers are
 /// taken from behind a lock once all that is due has been released, groups as well.
@@ -90,50 +69,8 @@ fn a_ready_key_is_taken_out_before_keys_that_are_held() {
         Operation::TakeReady,
         Operation::TakeReady,
     ];
-    let checked = check::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps, Looks::Never);
-    assert_eq!(checked, Ok(()));
-    let checked = check::<Direct<Plain, Growable>>(&setup, &steps, Looks::Never);
-    assert_eq!(checked, Ok(()));
-}
-
-/// Two keys whose suspensions have ended are held, and take the turns of the shutdown and of the end
-/// of the last run. The key of that run is held, too, or suspended: the drain waits for the key that
-/// is due behind them.
-#[test]
-fn a_drain_waits_for_what_is_due_behind_keys_that_are_held() {
-    let mut setup = Configuration::exponential();
-    setup.policy.cool_down_ns = 9;
-    setup.due_keys_max = 1;
-    let suspend = |ns| Action::Suspend(Duration::from_nanos(ns));
-    for last in [Action::Release, suspend(5)] {
-        let end = |action| Operation::Complete(Run::Pick(0), action);
-        let steps = [
-            Operation::Add(1),
-            Operation::TryGet,
-            end(suspend(1)),
-            Operation::Add(2),
-            Operation::TryGet,
-            end(suspend(1)),
-            Operation::AddAfter(3, Duration::from_nanos(2)),
-            Operation::Add(4),
-            Operation::TryGet,
-            Operation::Add(4),
-            Operation::Advance(Duration::from_nanos(2)),
-            Operation::BeginDrain,
-            end(last),
-            Operation::Drained(Drain(0)),
-            Operation::TryGet,
-        ];
-        let never = Looks::Never;
-        assert_eq!(
-            check::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps, never),
-            Ok(())
-        );
-        assert_eq!(
-            check::<Direct<Plain, Growable>>(&setup, &steps, never),
-            Ok(())
-        );
-    }
+    assert_right::<Direct<WithSuspension, Fixed<4>>>(&setup, &steps);
+    assert_right::<Direct<Plain, Growable>>(&setup, &steps);
 }
 
 fn one_in_2_ns() -> Cap {
@@ -148,10 +85,11 @@ fn one_in_2_ns() -> Cap {
 
 fn assert_right_with_groups(steps: &[Operation]) {
     let setup = Configuration::exponential();
-    let behind_a_lock = check::<OnWorkQueue<Threads<Groups<u8>>>>(&setup, steps, Looks::Never);
-    assert_eq!(behind_a_lock, Ok(()));
-    assert_eq!(
-        check::<Direct<Groups<u8>, Growable>>(&setup, steps, Looks::Never),
-        Ok(())
-    );
+    assert_right::<OnWorkQueue<Threads<Groups<u8>>>>(&setup, steps);
+    assert_right::<Direct<Groups<u8>, Growable>>(&setup, steps);
+}
+
+#[track_caller]
+fn assert_right<S: Subject + 'static>(setup: &Configuration, steps: &[Operation]) {
+    assert_eq!(check::<S>(setup, steps, Looks::Never), Ok(()));
 }

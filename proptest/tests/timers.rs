@@ -44,126 +44,103 @@ fn that_of_embassy_for_tests_keeps_it() {
     timer_contract(&&clock, Duration::ZERO, |by| clock.advance(by));
 }
 
-/// As a real timer: each alarm rings a while after its time.
-struct Late(HandClock);
-
+/// How late the alarms of a real timer ring here.
 const LATE: Duration = Duration::from_millis(10);
 
-impl Clock for Late {
+#[derive(Clone, Copy, PartialEq)]
+enum Habit {
+    /// No fault, if the slack allows it.
+    RingsLate,
+    NeverRings,
+    RingsAtTheFirstTimeOnly,
+    RingsEarlyForEver,
+    KeepsTheOldAlarm,
+    IsNotCleared,
+    WakesTheFirstTask,
+}
+
+/// A timer with a habit.
+struct Odd(HandClock, Habit);
+
+struct OddAlarm {
+    sleep: Sleep,
+    habit: Habit,
+    /// The task that polled it first.
+    first: Option<Waker>,
+}
+
+impl Clock for Odd {
     fn now(&self) -> Instant {
         self.0.now()
     }
 }
 
-impl Timer for Late {
-    type Alarm = Sleep;
+impl Timer for Odd {
+    type Alarm = OddAlarm;
 
-    fn set_alarm(&self, alarm: Pin<&mut Option<Sleep>>, until: Option<Instant>) {
-        self.0.set_alarm(alarm, until.map(|due| due + LATE));
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<OddAlarm>>, until: Option<Instant>) {
+        let is_set = alarm.is_some();
+        let rings_at = |due| match self.1 {
+            Habit::RingsLate => due + LATE,
+            Habit::NeverRings => Instant::NEVER,
+            Habit::RingsAtTheFirstTimeOnly if is_set => Instant::NEVER,
+            Habit::RingsEarlyForEver => Instant::EPOCH,
+            _ => due,
+        };
+        match (self.1, until) {
+            (Habit::KeepsTheOldAlarm, Some(_)) if is_set => {}
+            (Habit::IsNotCleared, None) => {}
+            _ => alarm.set(until.map(|due| OddAlarm {
+                sleep: self.0.sleep_until(rings_at(due)),
+                habit: self.1,
+                first: None,
+            })),
+        }
     }
+}
+
+impl Future for OddAlarm {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut waker = context.waker().clone();
+        if self.habit == Habit::WakesTheFirstTask {
+            waker = self.first.get_or_insert(waker).clone();
+        }
+        Pin::new(&mut self.sleep).poll(&mut Context::from_waker(&waker))
+    }
+}
+
+/// Returns how long the contract took to try.
+fn held(habit: Habit, slack: Duration) -> Result<Duration, String> {
+    let clock = HandClock::new();
+    let timer = Odd(clock.clone(), habit);
+    guarded(|| timer_contract(&timer, slack, |by| clock.advance(by)))?;
+    Ok(clock.now().saturating_since(Instant::EPOCH))
 }
 
 #[test]
 fn alarms_may_ring_late_within_the_slack() {
-    let hold = |slack| {
-        let clock = HandClock::new();
-        let timer = Late(clock.clone());
-        guarded(|| timer_contract(&timer, slack, |by| clock.advance(by))).map(|()| clock.now())
-    };
-    let took = hold(LATE).unwrap().saturating_since(Instant::EPOCH);
+    let took = held(Habit::RingsLate, LATE).unwrap();
     assert!(took <= 70 * LATE, "a real timer would take {took:?}");
-    for slack in [Duration::ZERO, LATE / 2] {
-        let late = hold(slack).map(|_| "it was not found").unwrap_err();
-        assert!(late.contains("an alarm does not wake its task"), "{late}");
-    }
-}
-
-// ---- Wrong ones. ----
-
-#[derive(Clone, Copy, PartialEq)]
-enum Fault {
-    NeverRings,
-    KeepsTheOldAlarm,
-    RingsAtTheFirstTimeOnly,
-    IsNotCleared,
-    WakesTheFirstTask,
-    RingsEarlyForEver,
-}
-
-/// A timer with a fault.
-struct Faulty(HandClock, Fault);
-
-struct FaultyAlarm {
-    sleep: Sleep,
-    fault: Fault,
-    first: Option<Waker>,
-    has_rung: bool,
-}
-
-impl Clock for Faulty {
-    fn now(&self) -> Instant {
-        self.0.now()
-    }
-}
-
-impl Timer for Faulty {
-    type Alarm = FaultyAlarm;
-
-    fn set_alarm(&self, mut alarm: Pin<&mut Option<FaultyAlarm>>, until: Option<Instant>) {
-        let keeps = match self.1 {
-            Fault::KeepsTheOldAlarm => until.is_some() && alarm.is_some(),
-            Fault::IsNotCleared => until.is_none(),
-            _ => false,
-        };
-        if keeps {
-            return;
-        }
-        let is_again = alarm.is_some();
-        alarm.set(until.map(|due| FaultyAlarm {
-            sleep: self.0.sleep_until(due),
-            fault: self.1,
-            first: None,
-            has_rung: is_again && self.1 == Fault::RingsAtTheFirstTimeOnly,
-        }));
-    }
-}
-
-impl Future for FaultyAlarm {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        match self.fault {
-            Fault::NeverRings => return Poll::Pending,
-            Fault::RingsEarlyForEver => return Poll::Ready(()),
-            _ if self.has_rung => return Poll::Pending,
-            _ => {}
-        }
-        let waker = match self.fault {
-            Fault::WakesTheFirstTask => self.first.get_or_insert(context.waker().clone()),
-            _ => context.waker(),
-        };
-        let waker = waker.clone();
-        Pin::new(&mut self.sleep).poll(&mut Context::from_waker(&waker))
-    }
 }
 
 #[test]
 fn each_fault_of_a_timer_is_found() {
     let faults = [
-        (Fault::NeverRings, "an alarm does not wake"),
-        (Fault::KeepsTheOldAlarm, "an earlier time does not wake"),
-        (Fault::RingsAtTheFirstTimeOnly, "an earlier time does not"),
-        (Fault::IsNotCleared, "an alarm that was cleared rings"),
-        (Fault::WakesTheFirstTask, "has polled last does not wake"),
-        (Fault::RingsEarlyForEver, "an alarm rings early for ever"),
+        (Habit::NeverRings, "an alarm does not wake"),
+        (Habit::KeepsTheOldAlarm, "an earlier time does not wake"),
+        (Habit::RingsAtTheFirstTimeOnly, "an earlier time does not"),
+        (Habit::IsNotCleared, "an alarm that was cleared rings"),
+        (Habit::WakesTheFirstTask, "has polled last does not wake"),
+        (Habit::RingsEarlyForEver, "an alarm rings early for ever"),
     ];
-    for slack in [Duration::ZERO, LATE] {
-        for (fault, message) in faults {
-            let clock = HandClock::new();
-            let timer = Faulty(clock.clone(), fault);
-            let found = guarded(|| timer_contract(&timer, slack, |by| clock.advance(by)));
-            let found = found.map(|()| "it was not found").unwrap_err();
-            assert!(found.contains(message), "{message}: {found}");
-        }
+    let late = (Habit::RingsLate, "an alarm does not wake its task");
+    let within = |slack| faults.iter().map(move |fault| (slack, fault));
+    let too_late = [Duration::ZERO, LATE / 2].map(|slack| (slack, &late));
+    let tried = within(Duration::ZERO).chain(within(LATE)).chain(too_late);
+    for (slack, (habit, message)) in tried {
+        let found = held(*habit, slack).unwrap_err();
+        assert!(found.contains(message), "{message}: {found}");
     }
 }

@@ -1,24 +1,20 @@
-//! A fourth runtime, bound to the suite in one file: how the author of an adapter does it.
-//!
-//! It is a runtime of one thread and no allocator for its keys, as one might write it for a bare
-//! loop: a lock, a clock with timers, and calls that wait. Core's `Wait` is the loop of each call.
-//! Each constant is a fault that such an author might well make; `toy/faults.rs` shows
-//! what the suite reports of each.
+//! A runtime with faults, bound to the suite in one file: what the author of an adapter may do wrong,
+//! and what the suite reports of each.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test that panics has failed"
 )]
 
-use std::future::poll_fn;
-use std::mem;
-use std::pin::{Pin, pin};
+use std::future::{pending, poll_fn};
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{self, Clock, Drained, FixedWaitList, Host, Lock, State, Timer, Wait};
+use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, timeout_at};
 use requeue_core::priority::WithPolicy;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Guard, Instant, WaitError};
@@ -26,8 +22,9 @@ use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
     Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Returned, Runtime,
-    Sleep, handed, panicking,
+    Sleep, handed, panicking, poll_once,
 };
+use tokio::task::yield_now;
 
 #[path = "toy/faults.rs"]
 mod faults;
@@ -44,9 +41,7 @@ mod conforms_with_a_budget {
     conformance!(OnWorkQueue<Toy<YIELDS>>);
 }
 
-// ---- The runtime. ----
-
-// What its author has done wrong.
+// ---- What its author has done wrong. ----
 
 const NOTHING: u8 = 0;
 /// A call that is cancelled does not tell the queue, so its wake is lost.
@@ -63,14 +58,15 @@ const ROUNDS_TIME_DOWN: u8 = 5;
 const OVERLOOKS_PANICS: u8 = 6;
 /// A worker's next call, dropped before it has run, forgets the run that it was to end.
 const LEAKS_THE_RUN: u8 = 7;
-/// A call yields between taking a key and returning its guard.
+/// A call yields between taking a key and returning it.
 const YIELDS_WITH_A_KEY: u8 = 8;
 /// A panic while the lock is held poisons it.
 const POISONS_ITS_LOCK: u8 = 9;
 /// No fault: a call yields before each look.
 const YIELDS: u8 = 10;
 
-/// Mutual exclusion.
+// ---- The runtime: its lock, its timer, and what its queue is made of. ----
+
 struct Exclusive<const F: u8, T>(Mutex<T>);
 
 impl<const F: u8, T> Lock for Exclusive<F, T> {
@@ -87,7 +83,6 @@ impl<const F: u8, T> Lock for Exclusive<F, T> {
     }
 }
 
-/// A clock with timers. The loop moves it and rings them; here a test does.
 struct Timers<const F: u8>(HandClock);
 
 impl<const F: u8> Clock for Timers<F> {
@@ -109,7 +104,6 @@ impl<const F: u8> Timer for Timers<F> {
 /// How many calls may wait.
 const PLACES: usize = 8;
 
-/// What its queue is made of.
 struct ToyHost<const F: u8>;
 
 impl<const F: u8> Host for ToyHost<F> {
@@ -124,121 +118,11 @@ impl<const F: u8> Host for ToyHost<F> {
 }
 
 type Shared<const F: u8> = binding::Shared<ToyHost<F>>;
-type ToyGuard<const F: u8> = Guard<ToyHost<F>, Rc<Shared<F>>>;
-type ToyWait<const F: u8> = Wait<ToyHost<F>, Rc<Shared<F>>>;
-
-/// The queue, as a program has it.
-struct Toys<const F: u8>(Rc<Shared<F>>);
-
-impl<const F: u8> Clone for Toys<F> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
-}
-
-/// A call that waits for a key. Present until it is dropped.
-struct Getting<const F: u8>(Option<ToyWait<F>>);
-
-impl<const F: u8> Drop for Getting<F> {
-    fn drop(&mut self) {
-        if F == LOSES_THE_WAKE {
-            mem::forget(self.0.take());
-        }
-    }
-}
-
-impl<const F: u8> Toys<F> {
-    async fn get(&self, deadline: Option<Instant>) -> Result<ToyGuard<F>, WaitError> {
-        self.wait(Wait::for_key(Rc::clone(&self.0)), deadline).await
-    }
-
-    async fn wait(
-        &self,
-        call: ToyWait<F>,
-        deadline: Option<Instant>,
-    ) -> Result<ToyGuard<F>, WaitError> {
-        let mut call = Getting(Some(call));
-        let mut alarm = pin!(None);
-        let mut has_yielded = false;
-        let work = poll_fn(|context| {
-            has_yielded = F == YIELDS && !has_yielded;
-            if has_yielded {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            let call = call.0.as_mut().unwrap();
-            call.poll(context, alarm.as_mut(), deadline, |session, getter| {
-                session.poll_get(getter)
-            })
-        });
-        let work = work.await?;
-        if F == YIELDS_WITH_A_KEY {
-            yield_now().await;
-        }
-        if F == HANDS_OUT_TWICE {
-            self.0.release_key(&work.key);
-            self.0.add(work.key).unwrap();
-        }
-        Ok(Guard::new(work, Rc::clone(&self.0)))
-    }
-
-    /// Ends a run and waits for the next key. The run ends even if the future is dropped before it
-    /// has run.
-    fn next(
-        &self,
-        guard: ToyGuard<F>,
-        action: Action,
-    ) -> Pin<Box<dyn Future<Output = Result<ToyGuard<F>, WaitError>>>> {
-        let toys = self.clone();
-        if F == LEAKS_THE_RUN {
-            let ticket = guard.into_ticket();
-            return Box::pin(async move {
-                let _ = ticket.map(|ticket| toys.0.finish(ticket, action));
-                toys.get(None).await
-            });
-        }
-        let call = Wait::after(guard, action, Rc::clone(&self.0));
-        Box::pin(async move { toys.wait(call, None).await })
-    }
-
-    async fn drain(&self, deadline: Option<Instant>) -> Returned {
-        let drain = self.0.begin_drain();
-        if F == FORGETS_THE_DRAIN && self.0.drain_status(&drain) == Drained::Pending {
-            return poll_fn(|_| Poll::Pending).await;
-        }
-        let mut call = Wait::for_state(&*self.0);
-        let ended = call.wait(deadline, |session, _| session.poll_drain(Some(&drain)));
-        Returned::from(ended.await.and_then(Drained::into_result))
-    }
-
-    fn deadline(&self, limit: Duration) -> Instant {
-        let deadline = self.0.clock().now() + limit;
-        if F == ROUNDS_TIME_DOWN && !deadline.is_never() {
-            let nanos = deadline.as_nanos();
-            return Instant::from_nanos(nanos - nanos % 1_000_000);
-        }
-        deadline
-    }
-}
-
-/// Lets other tasks run first.
-async fn yield_now() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 // ---- The binding. ----
 
-/// The toy under test.
 struct Toy<const F: u8 = NOTHING> {
-    queue: Toys<F>,
+    queue: Rc<Shared<F>>,
 }
 
 impl<const F: u8> Runtime for Toy<F> {
@@ -248,63 +132,108 @@ impl<const F: u8> Runtime for Toy<F> {
 
     fn new(setup: &Configuration) -> Self {
         let state = State::new(Fixed::build(setup, ()), FixedWaitList::new());
-        let clock = Timers(HandClock::new());
-        let lock = Exclusive(Mutex::new(state));
-        let queue = Shared::<F>::new(lock, clock);
+        let queue = Shared::new(Exclusive(Mutex::new(state)), Timers(HandClock::new()));
         Self {
-            queue: Toys(Rc::new(queue)),
+            queue: Rc::new(queue),
         }
     }
 
     fn queue(&self) -> &Shared<F> {
-        &self.queue.0
+        &self.queue
     }
 
     fn advance(&mut self, by: Duration) {
-        self.queue.0.clock().0.advance(by);
+        self.queue.clock().0.advance(by);
     }
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
-        let queue = self.queue.clone();
-        let deadline = match call {
-            Call::GetTimeout(limit) | Call::DrainTimeout(limit) => Some(queue.deadline(limit)),
-            _ => None,
-        };
-        Some(match call {
-            Call::Get | Call::GetTimeout(_) => {
-                Box::pin(async move { Returned::from(queue.get(deadline).await.map(handed)) })
-            }
-            Call::Next(action) => {
-                let next = queue.next(self.take()?, action);
-                Box::pin(async move { Returned::from(next.await.map(handed)) })
-            }
-            Call::Drain | Call::DrainTimeout(_) => {
-                Box::pin(async move { queue.drain(deadline).await })
-            }
+        let queue = Rc::clone(&self.queue);
+        let call: LocalCall = match call {
+            Call::Get => Box::pin(async move { Returned::from(queue.get().await.map(handed)) }),
+            Call::GetTimeout(limit) => Box::pin(async move {
+                let deadline = deadline(&queue, limit);
+                Returned::from(queue.get_deadline(deadline).await.map(handed))
+            }),
+            Call::Next(action) => Box::pin(async move {
+                let guard = queue.try_get().unwrap();
+                Returned::from(queue.next(guard, action).await.map(handed))
+            }),
+            Call::Drain => Box::pin(async move { drain(&queue).await }),
+            Call::DrainTimeout(limit) => Box::pin(async move {
+                let deadline = Some(deadline(&queue, limit));
+                let drained = timeout_at(queue.clock(), deadline, drain(&queue)).await;
+                drained.unwrap_or(Returned::from(Err::<(), _>(WaitError::TimedOut)))
+            }),
             // A call of a later version of the suite.
             _ => return None,
-        })
+        };
+        Some(Box::pin(wait(Rc::clone(&self.queue), call)))
     }
 
     fn panic_at_work(&mut self) -> bool {
         if F == OVERLOOKS_PANICS {
-            let guard = self.queue.0.try_get();
-            guard.map(Guard::release);
+            self.queue.try_get().map(Guard::release);
             return true;
         }
-        panicking(|| self.queue.0.try_get())
+        panicking(|| self.queue.try_get())
     }
 
     fn next_unrun(&mut self, action: Action) -> bool {
-        let next = self.take().map(|guard| self.queue.next(guard, action));
-        next.map(drop).is_some()
+        let guard = self.queue.try_get();
+        let next = guard.map(|guard| match F {
+            LEAKS_THE_RUN => drop(guard.into_ticket()),
+            _ => drop(self.queue.next(guard, action)),
+        });
+        next.is_some()
     }
 }
 
-impl<const F: u8> Toy<F> {
-    fn take(&self) -> Option<ToyGuard<F>> {
-        let queue = &self.queue.0;
-        let work = queue.with(|session| session.try_get())?;
-        Some(Guard::new(work, Rc::clone(queue)))
+/// A call of the toy, from its first poll to its last.
+async fn wait<const F: u8>(queue: Rc<Shared<F>>, mut call: LocalCall) -> Returned {
+    let returned = match F {
+        LOSES_THE_WAKE => (&mut *ManuallyDrop::new(call)).await,
+        YIELDS => {
+            let mut has_yielded = false;
+            poll_fn(|context| {
+                has_yielded = !has_yielded;
+                if has_yielded {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                call.as_mut().poll(context)
+            })
+            .await
+        }
+        _ => call.await,
+    };
+    if let Returned::Work(taken) = &returned {
+        if F == YIELDS_WITH_A_KEY {
+            yield_now().await;
+        }
+        if F == HANDS_OUT_TWICE {
+            queue.release_key(&taken.key);
+            queue.add(taken.key).unwrap();
+        }
+    }
+    returned
+}
+
+async fn drain<const F: u8>(queue: &Shared<F>) -> Returned {
+    if F == FORGETS_THE_DRAIN {
+        return match poll_once(queue.drain()) {
+            Some(drained) => Returned::from(drained),
+            None => pending().await,
+        };
+    }
+    Returned::from(queue.drain().await)
+}
+
+fn deadline<const F: u8>(queue: &Shared<F>, limit: Duration) -> Instant {
+    let deadline = queue.now() + limit;
+    match deadline.as_nanos() {
+        nanos if F == ROUNDS_TIME_DOWN && !deadline.is_never() => {
+            Instant::from_nanos(nanos - nanos % 1_000_000)
+        }
+        _ => deadline,
     }
 }

@@ -238,19 +238,6 @@ fn a_dropped_getter_passes_its_wake_on() {
 }
 
 #[test]
-fn a_dropped_timer_owner_is_replaced() {
-    let clock = Clock::new();
-    let queue: Keys<'_> = queue(&clock);
-    queue.add_after(1, SECOND).unwrap();
-    let [owner, mut other] = getters(&queue);
-    drop(owner);
-    assert_eq!(other.wakes(), 1, "it takes the watch over");
-    assert!(other.is_pending());
-    clock.advance(SECOND);
-    assert_eq!(other.ready(), Ok(1));
-}
-
-#[test]
 fn a_getter_that_is_dropped_unpolled_leaves_nothing_behind() {
     let clock = Clock::new();
     let queue: Keys<'_> = queue(&clock);
@@ -342,31 +329,6 @@ fn the_last_key_ends_every_wait_for_the_drain() {
     finish(guard);
     assert_eq!(first.ready(), Ok(()));
     assert_eq!(second.ready(), Ok(()));
-}
-
-#[test]
-fn a_last_key_completed_by_next_ends_the_drain() {
-    let clock = Clock::new();
-    let queue: Keys<'_> = queue(&clock);
-    queue.add(1).unwrap();
-    let guard = queue.try_get().unwrap();
-    let mut drain = by_hand(queue.drain());
-    assert!(drain.is_pending());
-    let next = by_hand(queue.next(guard, Action::Success)).ready();
-    assert_eq!(next.map(finish), Err(WaitError::Closed));
-    assert_eq!(drain.wakes(), 1);
-    assert_eq!(drain.ready(), Ok(()));
-}
-
-#[test]
-fn a_shutdown_interrupts_the_drain() {
-    let clock = Clock::new();
-    let queue: Keys<'_> = queue(&clock);
-    queue.add(1).unwrap();
-    let mut drain = by_hand(queue.drain());
-    assert!(drain.is_pending());
-    queue.shut_down();
-    assert_eq!(drain.ready(), Err(WaitError::Interrupted));
 }
 
 #[test]

@@ -81,16 +81,6 @@ async fn a_guard_outlives_the_handle_and_moves_to_another_task() {
     assert_eq!(other.state(&1), None);
 }
 
-#[tokio::test]
-async fn a_waiting_task_gets_what_another_adds() {
-    let queue = queue();
-    let waiting = queue.clone();
-    let getter = tokio::spawn(async move { waiting.get().await.map(|guard| *guard) });
-    until_asleep(&queue, 1).await;
-    queue.add(7).unwrap();
-    assert_eq!(getter.await.unwrap(), Ok(7));
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_delayed_key_wakes_the_task_that_watches_the_clock() {
     let queue = queue();
@@ -200,18 +190,6 @@ async fn every_task_that_waits_for_the_drain_learns_of_it() {
         watcher.ready();
     }
     by_hand(queue.wait_drained()).ready();
-}
-
-#[tokio::test]
-async fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
-    let queue = queue();
-    queue.add(1).unwrap();
-    let guard = queue.get().await.unwrap();
-    let mut drain = by_hand(queue.drain());
-    assert!(drain.is_pending());
-    assert!(queue.next(guard, Action::Success).await.is_err());
-    assert_eq!(drain.wakes(), 1);
-    assert_eq!(drain.ready(), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]

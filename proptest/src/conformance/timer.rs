@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use requeue_core::Instant;
@@ -46,10 +46,9 @@ use requeue_core::binding::Timer;
 /// timer_contract(&timer, Duration::from_millis(50), std::thread::sleep);
 /// ```
 pub fn timer_contract<T: Timer>(timer: &T, slack: Duration, advance: impl FnMut(Duration)) {
-    let unit = if slack.is_zero() {
-        Duration::from_secs(1)
-    } else {
-        slack.saturating_mul(SLACKS_PER_UNIT)
+    let unit = match slack {
+        Duration::ZERO => Duration::from_secs(1),
+        slack => slack.saturating_mul(SLACKS_PER_UNIT),
     };
     let mut time = Time {
         timer,
@@ -79,7 +78,7 @@ pub fn timer_contract<T: Timer>(timer: &T, slack: Duration, advance: impl FnMut(
 
     alarm.what = "an alarm that was cleared";
     alarm.set(time.after(1));
-    alarm.clear();
+    alarm.watch(None);
     time.pass(2, &mut [&mut alarm]);
     alarm.what = "an alarm that was set again after it was cleared";
     alarm.set(time.after(1));
@@ -88,7 +87,8 @@ pub fn timer_contract<T: Timer>(timer: &T, slack: Duration, advance: impl FnMut(
 
     alarm.what = "an alarm that another task has polled last";
     alarm.set(time.after(1));
-    alarm.moves_to_another_task();
+    alarm.task = Arc::default();
+    alarm.poll();
     time.pass(1, &mut [&mut alarm]);
     time.has_rung(&mut alarm);
 
@@ -102,15 +102,18 @@ pub fn timer_contract<T: Timer>(timer: &T, slack: Duration, advance: impl FnMut(
     time.has_rung(&mut second);
 
     alarm.what = "an alarm whose time came before it was polled";
-    alarm.set_unpolled(time.after(1));
+    alarm.watch(Some(time.after(1)));
     time.pass(1, &mut []);
     alarm.poll();
-    alarm.runs_if_woken();
+    alarm.run_if_woken();
     time.has_rung(&mut alarm);
 }
 
 /// How far alarms are apart, so that a late one does not pass for one that rings at a wrong time.
 const SLACKS_PER_UNIT: u32 = 4;
+
+/// How often an alarm may ring early, one time after another.
+const EARLY_MAX: usize = 1000;
 
 /// A timer, and what moves its time.
 struct Time<'a, T, F> {
@@ -125,25 +128,24 @@ impl<T: Timer, F: FnMut(Duration)> Time<'_, T, F> {
         self.timer.now() + self.unit.saturating_mul(units)
     }
 
-    /// Moves the time, and lets those run that are woken.
+    /// Moves the time, and lets the tasks run that are woken.
     fn pass(&mut self, units: u32, alarms: &mut [&mut Alarm<'_, T>]) {
-        self.pass_for(self.unit.saturating_mul(units), alarms);
+        self.advance(self.unit.saturating_mul(units));
+        alarms.iter_mut().for_each(|alarm| alarm.run_if_woken());
     }
 
-    fn pass_for(&mut self, by: Duration, alarms: &mut [&mut Alarm<'_, T>]) {
+    fn advance(&mut self, by: Duration) {
         let until = self.timer.now() + by;
         (self.advance)(by);
         let now = self.timer.now();
         assert!(now >= until, "the clock shows {now} and not {until}");
-        for alarm in alarms {
-            alarm.runs_if_woken();
-        }
     }
 
     /// The time of an alarm has come.
     fn has_rung(&mut self, alarm: &mut Alarm<'_, T>) {
         if alarm.until.is_some() && !self.slack.is_zero() {
-            self.pass_for(self.slack, &mut [alarm]);
+            self.advance(self.slack);
+            alarm.run_if_woken();
         }
         assert!(
             alarm.until.is_none(),
@@ -161,11 +163,8 @@ struct Alarm<'a, T: Timer> {
     alarm: Pin<Box<Option<T::Alarm>>>,
     /// When it should ring, until it has.
     until: Option<Instant>,
-    woken: Arc<Woken>,
+    task: Arc<Task>,
 }
-
-/// How often an alarm may ring early, one time after another.
-const EARLY_MAX: usize = 1000;
 
 impl<'a, T: Timer> Alarm<'a, T> {
     fn new(what: &'static str, timer: &'a T) -> Self {
@@ -174,64 +173,53 @@ impl<'a, T: Timer> Alarm<'a, T> {
             timer,
             alarm: Box::pin(None),
             until: None,
-            woken: Arc::default(),
+            task: Arc::default(),
         }
     }
 
     fn set(&mut self, until: Instant) {
-        self.set_unpolled(until);
+        self.watch(Some(until));
         self.poll();
     }
 
-    fn set_unpolled(&mut self, until: Instant) {
-        self.until = Some(until);
-        self.timer.set_alarm(self.alarm.as_mut(), self.until);
-    }
-
-    fn clear(&mut self) {
-        self.until = None;
-        self.timer.set_alarm(self.alarm.as_mut(), None);
-    }
-
-    fn moves_to_another_task(&mut self) {
-        self.woken = Arc::default();
-        self.poll();
+    /// Sets the alarm or clears it, and does not poll it.
+    fn watch(&mut self, until: Option<Instant>) {
+        self.until = until;
+        self.timer.set_alarm(self.alarm.as_mut(), until);
     }
 
     /// As a call that waits does: sets the alarm again if it rings early.
     fn poll(&mut self) {
-        let waker = Waker::from(Arc::clone(&self.woken));
+        let waker = Waker::from(Arc::clone(&self.task));
         let mut context = Context::from_waker(&waker);
         for _ in 0..EARLY_MAX {
-            let Some(set) = self.alarm.as_mut().as_pin_mut() else {
-                return;
-            };
-            if set.poll(&mut context) == Poll::Pending {
+            let set = self.alarm.as_mut().as_pin_mut();
+            if set.is_none_or(|set| set.poll(&mut context).is_pending()) {
                 return;
             }
             assert!(self.until.is_some(), "{} rings", self.what);
             self.alarm.set(None);
-            self.until = self.until.filter(|until| self.timer.now() < *until);
-            self.timer.set_alarm(self.alarm.as_mut(), self.until);
+            self.watch(self.until.filter(|until| self.timer.now() < *until));
         }
         assert!(self.until.is_none(), "{} rings early for ever", self.what);
     }
 
-    fn runs_if_woken(&mut self) {
+    fn run_if_woken(&mut self) {
         for _ in 0..EARLY_MAX {
-            if !self.woken.0.swap(false, Ordering::Relaxed) {
-                return;
+            if self.task.is_woken.swap(false, Ordering::Relaxed) {
+                self.poll();
             }
-            self.poll();
         }
     }
 }
 
 #[derive(Default)]
-struct Woken(AtomicBool);
+struct Task {
+    is_woken: AtomicBool,
+}
 
-impl Wake for Woken {
+impl Wake for Task {
     fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_woken.store(true, Ordering::Relaxed);
     }
 }

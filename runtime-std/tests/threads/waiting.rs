@@ -15,35 +15,6 @@ const LATE: Result<(), WaitError> = Err(WaitError::TimedOut);
 use super::{Keys, SECOND, queue, unpark_this_thread, until_asleep};
 
 #[test]
-fn a_sleeping_thread_gets_what_another_adds() {
-    let (queue, _) = queue();
-    thread::scope(|scope| {
-        let getter = scope.spawn(|| queue.get().map(|guard| *guard));
-        until_asleep(&queue, 1);
-        queue.add(7).unwrap();
-        assert_eq!(getter.join().unwrap(), Ok(7));
-    });
-}
-
-#[test]
-fn a_delayed_key_wakes_the_thread_that_watches_the_clock() {
-    let (queue, clock) = queue();
-    thread::scope(|scope| {
-        let getters: Vec<_> = (0..3)
-            .map(|_| scope.spawn(|| queue.get().map(|guard| *guard)))
-            .collect();
-        until_asleep(&queue, 3);
-        for key in 0..3 {
-            queue.add_after(key, SECOND).unwrap();
-        }
-        clock.advance(SECOND);
-        let mut keys: Vec<_> = getters.into_iter().map(|g| g.join().unwrap()).collect();
-        keys.sort_by_key(|key| key.ok());
-        assert_eq!(keys, [Ok(0), Ok(1), Ok(2)]);
-    });
-}
-
-#[test]
 fn wait_drained_returns_when_the_last_run_has_ended_and_not_before() {
     let (queue, clock) = queue();
     queue.add(7).unwrap();
@@ -81,22 +52,6 @@ fn get_timeout_gives_up_when_its_time_has_come_and_not_before() {
 }
 
 #[test]
-fn a_getter_that_times_out_passes_its_watch_on() {
-    let (queue, clock) = queue();
-    queue.add_after(1, 3 * SECOND).unwrap();
-    thread::scope(|scope| {
-        let owner = scope.spawn(|| queue.get_timeout(SECOND).map(|guard| *guard));
-        until_asleep(&queue, 1);
-        let other = scope.spawn(|| queue.get().map(|guard| *guard));
-        until_asleep(&queue, 2);
-        clock.advance(SECOND);
-        assert_eq!(owner.join().unwrap(), Err(WaitError::TimedOut));
-        clock.advance(2 * SECOND);
-        assert_eq!(other.join().unwrap(), Ok(1));
-    });
-}
-
-#[test]
 fn shutdown_wakes_every_thread() {
     let (queue, _) = queue();
     thread::scope(|scope| {
@@ -129,21 +84,6 @@ fn every_thread_that_waits_for_the_drain_learns_of_it() {
         for drain in drains {
             assert_eq!(drain.join().unwrap(), Ok(()));
         }
-    });
-}
-
-#[test]
-fn a_drain_is_ended_by_a_worker_that_completes_the_last_key_and_ends() {
-    let (queue, _) = queue();
-    queue.add(1).unwrap();
-    let guard = queue.get().unwrap();
-    thread::scope(|scope| {
-        let drain = scope.spawn(|| queue.drain());
-        while !queue.is_shutting_down() {
-            thread::yield_now();
-        }
-        assert!(queue.next(guard, Action::Success).is_err());
-        assert_eq!(drain.join().unwrap(), Ok(()));
     });
 }
 
