@@ -210,33 +210,30 @@ const fn nanos(nanos: u64) -> Duration {
 mod tests {
     use super::*;
 
-    /// How many of these steps of a backoff from 7 ns on are not as recorded.
-    fn mismatches(kind: &str, cap: u64, op: &str) -> u64 {
-        let params = format!(
-            r#""duration_ns":7,"factor_bits":"4000000000000000","jitter_bits":"3fe0000000000000""#
-        );
-        let line = format!(
-            r#"{{"id":"a","kind":"{kind}","params":{{{params},"steps":5,"cap_ns":{cap}}},"ops":[{op}]}}"#
-        );
-        replay(&line).unwrap().mismatches
-    }
+    const PARAMS: &str = r#""duration_ns":7,"factor_bits":"4000000000000000",
+        "jitter_bits":"3fe0000000000000","steps":5,"cap_ns":10"#;
+
+    /// The pause before giving up counts.
+    const RUN: &str =
+        r#""run","succeed_on_call":-1,"call_times_ns":[0],"timed_out":true,"elapsed_ns":N"#;
 
     #[test]
-    fn a_pause_before_giving_up_counts() {
-        let run = |elapsed| {
-            format!(
-                r#"{{"op":"run","succeed_on_call":-1,"call_times_ns":[0],"elapsed_ns":{elapsed},"timed_out":true}}"#
-            )
-        };
-        assert_eq!(mismatches("retry_loop", 10, &run(7)), 0);
-        assert_eq!(mismatches("retry_loop", 10, &run(0)), 1);
-    }
-
-    #[test]
-    fn a_range_that_is_too_narrow_is_noticed() {
-        let op =
-            |hi| format!(r#"{{"op":"step","lo":7,"hi":{hi},"duration_after":14,"steps_after":4}}"#);
-        assert_eq!(mismatches("jitter_step", 0, &op(10)), 0);
-        assert_eq!(mismatches("jitter_step", 0, &op(9)), 1);
+    fn what_is_not_as_recorded_is_noticed() {
+        for (op, right, wrong) in [
+            (r#""next","delay":N"#, 7, 8),
+            (r#""advance","d":2,"t":N"#, 2, 3),
+            (r#""step","lo":7,"hi":N,"duration_after":10"#, 10, 9),
+            (r#""step","lo":7,"hi":10,"duration_after":N"#, 10, 14),
+            (r#""jitter","d":7,"lo":N,"hi":10"#, 7, 6),
+            (RUN, 7, 0),
+        ] {
+            for (value, mismatches) in [(right, 0), (wrong, 1)] {
+                let op = op.replace('N', &value.to_string());
+                let op = format!(r#"{{"op":{op}}}"#);
+                let start = r#""id":"a","kind":"delay_func","params""#;
+                let line = format!("{{{start}:{{{PARAMS}}},\"ops\":[{op}]}}").replace('\n', "");
+                assert_eq!(replay(&line).unwrap().mismatches, mismatches, "{op}");
+            }
+        }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn allowed(
             Some(LEN_COUNTS_READY)
         }
         (Kind::Priority, _) if closed => Some(SHUT_DOWN_HANDS_OUT),
-        (Kind::Priority, Op::Get { .. }) => match theirs {
+        (Kind::Priority, Op::Get(_)) => match theirs {
             _ if theirs.has_kept_place => Some(DELAY_ENDED),
             _ if theirs.has_added_active => Some(ADDED_ACTIVE),
             _ => theirs.has_tied.then_some(TIES_IN_ORDER),

@@ -8,7 +8,7 @@ use requeue_core::{AddOptions, Finished, Merge};
 use requeue_proptest::subject::{Drain, Key, Operate, Subject, Ticket};
 use serde_json::{Value, json};
 
-use crate::recording::{Add, Op, Recording};
+use crate::recording::{Add, AddWithOpts, Get, Op, Recording};
 
 /// client-go sets the gauges of work under way this often, beginning at the creation of the queue.
 const TICK: Duration = Duration::from_millis(500);
@@ -41,27 +41,7 @@ impl<S: Subject + ?Sized> Recorder<S> {
         let subject = &mut *self.subject;
         match &mut op {
             Op::Add(Add::One { k, refused }) => *refused = subject.add(*k).is_err(),
-            Op::Add(Add::WithOpts {
-                ks,
-                after,
-                rate_limited,
-                priority,
-                delays,
-            }) => {
-                let options = AddOptions {
-                    after: after_of(*after, *rate_limited),
-                    rate_limited: *rate_limited,
-                    priority: Some(self.level(priority.unwrap_or(0))),
-                    merge: Merge::Once,
-                    ..AddOptions::new()
-                };
-                // After shutdown there are no delays. Without a limiter Go tells none.
-                let added = ks
-                    .iter()
-                    .filter_map(|key| self.subject.add_with(*key, options).ok());
-                let limited = added.filter(|_| options.rate_limited);
-                *delays = limited.map(|added| nanos(added.delay)).collect();
-            }
+            Op::Add(Add::WithOpts(add)) => add.delays = self.add_with_opts(add),
             Op::AddAfter { k, d, refused } => {
                 let delay = Duration::from_nanos(u64::try_from(*d).unwrap_or(0));
                 *refused = subject.add_after(*k, delay).is_err();
@@ -70,19 +50,7 @@ impl<S: Subject + ?Sized> Recorder<S> {
                 let added = subject.add_rate_limited(*k).ok();
                 *delay = added.map(|added| nanos(added.delay));
             }
-            Op::Get {
-                k,
-                priority,
-                shutdown,
-                would_block,
-            } => {
-                let got = self.get();
-                let is_closed = self.subject.is_shutting_down();
-                *k = got.map(|(key, _)| key);
-                *priority = got.map_or(0, |(_, priority)| priority);
-                *shutdown = got.is_none() && is_closed;
-                *would_block = got.is_none() && !is_closed;
-            }
+            Op::Get(got) => *got = self.get(),
             Op::Done { k, unpaired } => *unpaired = !self.done(*k),
             Op::Forget { k } => {
                 subject.forget(*k);
@@ -106,7 +74,7 @@ impl<S: Subject + ?Sized> Recorder<S> {
             }
             Op::DrainAll { go_order, .. } => {
                 go_order.clear();
-                while let Some((key, _)) = self.get() {
+                while let Some(key) = self.get().k {
                     go_order.push(key);
                     if !self.done(key) {
                         break;
@@ -126,10 +94,28 @@ impl<S: Subject + ?Sized> Recorder<S> {
         drains.map(|drain| subject.drained(drain)).collect()
     }
 
-    /// The level of a priority, one that no queue has if the priority is unknown.
-    fn level(&self, priority: i64) -> u8 {
-        let level = self.priorities.iter().position(|it| *it == priority);
-        level.map_or(u8::MAX, |level| level as u8)
+    /// Returns the delays of a limited add: none after shutdown.
+    fn add_with_opts(&mut self, add: &AddWithOpts) -> Vec<i64> {
+        let level = self
+            .priorities
+            .iter()
+            .position(|it| *it == add.priority.unwrap_or(0));
+        let options = AddOptions {
+            // A delay that has passed counts against the limiter's.
+            after: match u64::try_from(add.after) {
+                Ok(0) => None,
+                Ok(after) => Some(Duration::from_nanos(after)),
+                Err(_) => add.rate_limited.then_some(Duration::ZERO),
+            },
+            rate_limited: add.rate_limited,
+            priority: level.map(|level| level as u8),
+            merge: Merge::Once,
+            ..AddOptions::new()
+        };
+        let keys = add.ks.iter();
+        let added = keys.filter_map(|key| self.subject.add_with(*key, options).ok());
+        let limited = added.filter(|_| add.rate_limited);
+        limited.map(|added| nanos(added.delay)).collect()
     }
 
     fn priority(&self, level: u8) -> i64 {
@@ -137,27 +123,36 @@ impl<S: Subject + ?Sized> Recorder<S> {
         priority.copied().unwrap_or(i64::MAX)
     }
 
-    /// A key and its priority. Alternates between a worker that would wait and one that would not.
-    fn get(&mut self) -> Option<(Key, i64)> {
-        let handed = match self.completed % 2 {
-            0 => match self.subject.get(0) {
+    /// Alternates between a worker that would wait and one that would not.
+    fn get(&mut self) -> Get {
+        let handed = if self.completed.is_multiple_of(2) {
+            match self.subject.get(0) {
                 Next::Work(handed) => Some(handed),
                 _ => {
                     self.subject.leave(0);
                     None
                 }
-            },
-            _ => self.subject.try_get(),
-        }?;
-        self.tickets.insert(handed.key, handed.ticket);
-        Some((handed.key, self.priority(handed.priority)))
+            }
+        } else {
+            self.subject.try_get()
+        };
+        let is_closed = self.subject.is_shutting_down();
+        Get {
+            k: handed.map(|handed| handed.key),
+            priority: handed.map_or(0, |handed| {
+                self.tickets.insert(handed.key, handed.ticket);
+                self.priority(handed.priority)
+            }),
+            shutdown: handed.is_none() && is_closed,
+            would_block: handed.is_none() && !is_closed,
+        }
     }
 
     /// Completes a run by its name or by its ticket. Returns whether the key was active.
     fn done(&mut self, key: Key) -> bool {
         self.completed += 1;
         let finished = match self.tickets.remove(&key) {
-            Some(ticket) if self.completed % 2 == 0 => self.subject.release(ticket),
+            Some(ticket) if self.completed.is_multiple_of(2) => self.subject.release(ticket),
             _ => self.subject.release_key(key),
         };
         finished != Finished::Stale
@@ -204,16 +199,6 @@ impl<S: Subject + ?Sized> Recorder<S> {
             "metric_ticks" => json!(figures.reports),
             _ => Value::Null,
         }
-    }
-}
-
-/// The delay of an add of controller-runtime's: one that has passed is due at once, which counts
-/// against the limiter's delay.
-fn after_of(after: i64, rate_limited: bool) -> Option<Duration> {
-    match u64::try_from(after) {
-        Ok(0) => None,
-        Ok(after) => Some(Duration::from_nanos(after)),
-        Err(_) => rate_limited.then_some(Duration::ZERO),
     }
 }
 

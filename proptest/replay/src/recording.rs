@@ -73,15 +73,7 @@ pub(crate) enum Op {
         #[serde(default)]
         impl_defined: bool,
     },
-    Get {
-        k: Option<Key>,
-        #[serde(default)]
-        priority: i64,
-        #[serde(default)]
-        shutdown: bool,
-        #[serde(default)]
-        would_block: bool,
-    },
+    Get(Get),
     Done {
         k: Key,
         /// The key was not active.
@@ -124,6 +116,16 @@ pub(crate) enum Op {
     },
 }
 
+/// A key and its priority, or why there is none.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Get {
+    pub(crate) k: Option<Key>,
+    pub(crate) priority: i64,
+    pub(crate) shutdown: bool,
+    pub(crate) would_block: bool,
+}
+
 /// An add at once, or controller-runtime's add.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
@@ -134,16 +136,21 @@ pub(crate) enum Add {
         #[serde(skip)]
         refused: bool,
     },
-    WithOpts {
-        ks: Vec<Key>,
-        /// 0 for none. Below zero it has passed.
-        after: i64,
-        rate_limited: bool,
-        priority: Option<i64>,
-        /// What the limiter returned for each key.
-        #[serde(default)]
-        delays: Vec<i64>,
-    },
+    WithOpts(AddWithOpts),
+}
+
+/// controller-runtime's `AddWithOpts`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddWithOpts {
+    pub(crate) ks: Vec<Key>,
+    /// 0 for none. Below zero it has passed.
+    pub(crate) after: i64,
+    pub(crate) rate_limited: bool,
+    pub(crate) priority: Option<i64>,
+    /// What the limiter returned for each key.
+    #[serde(default)]
+    pub(crate) delays: Vec<i64>,
 }
 
 /// What was seen at the end of a recording.
@@ -170,8 +177,8 @@ const fn no_limiter() -> LimiterSpec {
 impl Recording {
     /// The priorities that occur, the lowest first. The index of each is its level.
     pub(crate) fn priorities(&self) -> Vec<i64> {
-        let priorities = self.ops.iter().filter_map(|step| match step.op {
-            Op::Add(Add::WithOpts { priority, .. }) => priority,
+        let priorities = self.ops.iter().filter_map(|step| match &step.op {
+            Op::Add(Add::WithOpts(add)) => add.priority,
             _ => None,
         });
         BTreeSet::from_iter(priorities.chain([0]))
@@ -185,9 +192,9 @@ impl Op {
     pub(crate) fn told(mut self, kind: Kind) -> Self {
         match &mut self {
             // Each key waits for the shorter of two delays.
-            Self::Add(Add::WithOpts { after, delays, .. }) => {
-                let longest = if *after == 0 { i64::MAX } else { *after };
-                for delay in delays {
+            Self::Add(Add::WithOpts(add)) => {
+                let longest = if add.after == 0 { i64::MAX } else { add.after };
+                for delay in &mut add.delays {
                     *delay = (*delay).min(longest).max(0);
                 }
             }

@@ -29,7 +29,7 @@ pub(crate) struct Upstream {
     now: Instant,
     /// client-go: keys in the order in which they will be handed out.
     queue: VecDeque<Key>,
-    /// client-go: keys that have to be worked on, and since when.
+    /// Keys that have to be worked on, and since when: the dirty set, or the ready keys.
     dirty: BTreeMap<Key, Instant>,
     /// client-go: when keys will be added, and the number of that entry.
     waiting: BTreeMap<Key, (Instant, u64)>,
@@ -65,8 +65,6 @@ struct Item {
     counter: u64,
     /// `None` if it is ready.
     ready_at: Option<Instant>,
-    /// When it became ready.
-    added: Instant,
 }
 
 impl Upstream {
@@ -88,14 +86,19 @@ impl Upstream {
         self.limiter.when(record, self.now)
     }
 
+    /// metrics.go, add.
+    fn becomes_dirty(&mut self, key: Key, at: Instant) {
+        self.figures.adds += 1;
+        self.figures.depth += 1;
+        self.dirty.insert(key, at);
+    }
+
     /// queue.go, Add.
     fn add(&mut self, key: Key, at: Instant) {
         if self.is_shutting_down || self.dirty.contains_key(&key) {
             return;
         }
-        self.figures.adds += 1;
-        self.figures.depth += 1;
-        self.dirty.insert(key, at);
+        self.becomes_dirty(key, at);
         if !self.processing.contains_key(&key) {
             self.queue.push_back(key);
         }
@@ -116,28 +119,6 @@ impl Upstream {
         }
     }
 
-    /// queue.go, Get, once there is a key.
-    fn get(&mut self) -> Option<(Key, u8, Option<Instant>)> {
-        let key = self.queue.pop_front()?;
-        Some((key, 0, self.dirty.remove(&key)))
-    }
-
-    /// queue.go, Done. client-go does not ask whether the key is active. Done of a key that is
-    /// queued then queues it twice.
-    fn done(&mut self, key: Key) {
-        if self.dirty.contains_key(&key) {
-            self.has_duplicates |= self.queue.contains(&key);
-            self.queue.push_back(key);
-        }
-        // cond.Signal: the first that waits looks whether anything is active, and returns if
-        // nothing is.
-        if self.processing.is_empty()
-            && let Some(first) = self.drains.iter_mut().find(|returned| !**returned)
-        {
-            *first = true;
-        }
-    }
-
     /// priorityqueue.go, lockedAddWithOpts: there is one place for a key, at the sooner of two times
     /// and the higher of two levels.
     fn add_with(&mut self, key: Key, options: AddOptions) -> Duration {
@@ -145,25 +126,23 @@ impl Upstream {
         let delay = options.after.into_iter().chain(limit).min();
         self.has_undelayed |= delay == Some(Duration::ZERO);
         let delay = delay.unwrap_or_default();
-        let mut ready_at = (!delay.is_zero()).then(|| self.now + delay);
+        let ready_at = (!delay.is_zero()).then(|| self.now + delay);
         self.figures.retries += u64::from(ready_at.is_some());
-        let known = self.items.get(&key).copied();
-        if let Some(item) = known {
-            let times = item.ready_at.zip(ready_at);
-            ready_at = times.map(|(one, other)| one.min(other));
-        }
-        let level = options.priority.unwrap_or(0);
-        let item = known.filter(|item| item.level >= level).unwrap_or(Item {
-            level,
+        let new = Item {
+            level: options.priority.unwrap_or(0),
             counter: self.counter,
             ready_at,
-            added: known.map_or(self.now, |item| item.added),
-        });
+        };
         self.counter += 1;
-        self.items.insert(key, Item { ready_at, ..item });
-        let was_ready = known.is_some_and(|item| item.ready_at.is_none());
-        if ready_at.is_none() && !was_ready {
-            let mut ready = self.items.values().filter(|item| item.ready_at.is_none());
+        let known = self.items.get(&key).copied();
+        let mut item = known.filter(|it| it.level >= new.level).unwrap_or(new);
+        if let Some(known) = known {
+            let times = known.ready_at.zip(ready_at);
+            item.ready_at = times.map(|(one, other)| one.min(other));
+        }
+        self.items.insert(key, item);
+        if item.ready_at.is_none() && !self.dirty.contains_key(&key) {
+            let mut ready = self.items.values().filter(|it| it.ready_at.is_none());
             self.has_kept_place |= ready.any(|other| other.counter > item.counter);
             self.becomes_ready(key, self.now);
         }
@@ -171,33 +150,30 @@ impl Upstream {
     }
 
     fn becomes_ready(&mut self, key: Key, at: Instant) {
-        self.figures.adds += 1;
-        self.figures.depth += 1;
         self.has_added_active |= self.processing.contains_key(&key);
-        if let Some(item) = self.items.get_mut(&key) {
-            (item.ready_at, item.added) = (None, at);
-        }
+        self.becomes_dirty(key, at);
     }
 
     /// priorityqueue.go, handleReadyItems: the highest level first, and nothing after shutdown.
-    fn get_with_priority(&mut self) -> Option<(Key, u8, Option<Instant>)> {
+    fn get_with_priority(&mut self) -> Option<(Key, u8)> {
         let free = self.items.iter().filter(|(key, item)| {
             let is_locked = self.processing.contains_key(key);
             item.ready_at.is_none() && !is_locked && !self.is_shutting_down
         });
         let first = free.min_by_key(|(_, item)| (Reverse(item.level), item.counter));
-        let (key, item) = first.map(|(key, item)| (*key, *item))?;
+        let (key, level) = first.map(|(key, item)| (*key, item.level))?;
         self.items.remove(&key);
-        Some((key, item.level, Some(item.added)))
+        Some((key, level))
     }
 
-    /// metrics.go, get and done.
-    fn hand_out(&mut self) -> Option<Handed> {
-        let (key, priority, added) = match self.is_prioritised() {
+    /// queue.go, Get, once there is a key, and metrics.go, get.
+    fn get(&mut self) -> Option<Handed> {
+        let (key, priority) = match self.is_prioritised() {
             true => self.get_with_priority()?,
-            false => self.get()?,
+            false => (self.queue.pop_front()?, 0),
         };
         self.figures.depth -= 1;
+        let added = self.dirty.remove(&key);
         let latency = added.map(|added| self.now.saturating_since(added));
         self.figures.latencies.extend(latency);
         self.processing.insert(key, self.now);
@@ -210,17 +186,26 @@ impl Upstream {
         })
     }
 
-    fn complete(&mut self, key: Key) -> Finished {
+    /// queue.go, Done, and metrics.go, done. client-go does not ask whether the key is active. Done
+    /// of a key that is queued then queues it twice.
+    fn done(&mut self, key: Key) -> Finished {
         let began = self.processing.remove(&key);
         let lasted = began.map(|began| self.now.saturating_since(began));
         self.figures.work_durations.extend(lasted);
         if self.is_prioritised() {
-            return match began {
-                Some(_) => Finished::Idle,
-                None => Finished::Stale,
-            };
+            return began.map_or(Finished::Stale, |_| Finished::Idle);
         }
-        self.done(key);
+        if self.dirty.contains_key(&key) {
+            self.has_duplicates |= self.queue.contains(&key);
+            self.queue.push_back(key);
+        }
+        // cond.Signal: the first that waits looks whether anything is active, and returns if
+        // nothing is.
+        if self.processing.is_empty()
+            && let Some(first) = self.drains.iter_mut().find(|returned| !**returned)
+        {
+            *first = true;
+        }
         Finished::Idle
     }
 
@@ -285,13 +270,13 @@ impl Subject for Upstream {
                 Answer::Scheduled(Err(Rejected::Closed(key)))
             }
             Operation::AddWith(key, options) => scheduled(self.add_with(key, options)),
-            Operation::TryGet => Answer::Work(self.hand_out()),
+            Operation::TryGet => Answer::Work(self.get()),
             Operation::Get(_) => {
-                let handed = self.hand_out();
+                let handed = self.get();
                 Answer::Next(handed.map_or(Next::Wait { until: None }, Next::Work))
             }
             Operation::DoneKey(key) | Operation::Done(Run::Of(Ticket { key, .. })) => {
-                Answer::Finished(self.complete(key))
+                Answer::Finished(self.done(key))
             }
             Operation::Forget(key) => {
                 self.failures.remove(&key);
@@ -312,10 +297,8 @@ impl Subject for Upstream {
                 _ => Drained::Pending,
             }),
             Operation::IsShuttingDown => Answer::Is(self.is_shutting_down),
-            Operation::Len => {
-                let ready = self.items.values().filter(|item| item.ready_at.is_none());
-                Answer::Count(self.queue.len() + ready.count())
-            }
+            Operation::Len if self.is_prioritised() => Answer::Count(self.dirty.len()),
+            Operation::Len => Answer::Count(self.queue.len()),
             Operation::ReportRunning => {
                 self.report();
                 Answer::Done
@@ -356,7 +339,7 @@ impl Subject for Upstream {
         for (at, .., key) in due {
             match self.items.get_mut(&key) {
                 Some(item) => {
-                    item.counter = self.counter;
+                    (item.counter, item.ready_at) = (self.counter, None);
                     self.counter += 1;
                     self.becomes_ready(key, at);
                 }

@@ -30,8 +30,8 @@ fn a_mismatch_is_shown_with_its_history() {
     let history = report.first_mismatch.unwrap();
     for shown in [
         "  0ns: Step { op: Add(One { k: 1, refused: false }), len: Some(1), drained: [] }\n",
-        "would_block: true }, len: Some(1), drained: [] }   <- not as recorded\n",
-        "which is not what the rules of that queue say: Get { k: Some(1), priority: 0,",
+        "would_block: true }), len: Some(1), drained: [] }   <- not as recorded\n",
+        "which is not what the rules of that queue say: Get(Get { k: Some(1), priority: 0,",
         "the queue: total 1, ready 1; 1 ready\n",
     ] {
         assert!(history.contains(shown), "no {shown:?} in\n{history}");
