@@ -28,27 +28,10 @@ pub fn limiters(bytes: &[u8]) {
     };
 }
 
-/// A limiter of any kind.
-fn limiter(bytes: &mut Unstructured) -> Result<LimiterSpec> {
-    Ok(match bytes.int_in_range(0..=6)? {
-        5 => LimiterSpec::WithMaxWait {
-            inner: Box::new(simple(None, bytes)?),
-            max_ns: draw::nanos(bytes)?,
-        },
-        6 => {
-            let count = bytes.int_in_range(0..=3)?;
-            let limiters = (0..count).map(|_| simple(None, bytes));
-            LimiterSpec::MaxOf {
-                limiters: limiters.collect::<Result<_>>()?,
-            }
-        }
-        kind => simple(Some(kind), bytes)?,
-    })
-}
-
-/// A limiter that has no others within, of this kind or of any.
-fn simple(kind: Option<u8>, bytes: &mut Unstructured) -> Result<LimiterSpec> {
-    Ok(match kind.map_or_else(|| bytes.int_in_range(0..=4), Ok)? {
+/// A limiter of any kind, which has others within down to a depth.
+fn limiter(bytes: &mut Unstructured, depth: u8) -> Result<LimiterSpec> {
+    let kinds = if depth == 0 { 4 } else { 6 };
+    Ok(match bytes.int_in_range(0..=kinds)? {
         0 => LimiterSpec::Exponential {
             base_ns: draw::nanos(bytes)?,
             max_ns: draw::nanos(bytes)?,
@@ -63,8 +46,21 @@ fn simple(kind: Option<u8>, bytes: &mut Unstructured) -> Result<LimiterSpec> {
             burst: draw::count(bytes)?,
         },
         3 => LimiterSpec::DefaultController,
-        _ => LimiterSpec::DefaultItemBased,
+        4 => LimiterSpec::DefaultItemBased,
+        5 => LimiterSpec::WithMaxWait {
+            inner: Box::new(limiter(bytes, depth - 1)?),
+            max_ns: draw::nanos(bytes)?,
+        },
+        _ => LimiterSpec::MaxOf {
+            limiters: some(bytes, depth - 1)?,
+        },
     })
+}
+
+/// Up to three limiters.
+fn some(bytes: &mut Unstructured, depth: u8) -> Result<Vec<LimiterSpec>> {
+    let count = bytes.int_in_range(0..=3)?;
+    (0..count).map(|_| limiter(bytes, depth)).collect()
 }
 
 /// How many delays are asked for at most: enough for the delay of the smallest base to reach its
@@ -172,9 +168,7 @@ fn bucket(bytes: &mut Unstructured) -> Result<()> {
 
 /// The longest delay of all, and at most the longest allowed: as if each part were asked alone.
 fn composed(bytes: &mut Unstructured) -> Result<()> {
-    let count = bytes.int_in_range(0..=3)?;
-    let parts = (0..count).map(|_| limiter(bytes));
-    let limiters = parts.collect::<Result<Vec<_>>>()?;
+    let limiters = some(bytes, 1)?;
     let max = draw::duration(bytes)?;
     let mut parts: Vec<AnyLimiter> = limiters.iter().map(LimiterSpec::build).collect();
     let mut all = WithMaxWait::new(LimiterSpec::MaxOf { limiters }.build(), max);
@@ -203,36 +197,27 @@ fn composed(bytes: &mut Unstructured) -> Result<()> {
 
 /// A memory for each key, beside a list of them.
 fn keyed(bytes: &mut Unstructured) -> Result<()> {
-    let limiter = limiter(bytes)?.build();
-    let alone = limiter.clone();
-    let mut growable = KeyedLimiter::growable(limiter.clone());
+    let spec = limiter(bytes, 1)?;
+    let remembers_two = |limiter| {
+        let mut keyed = KeyedLimiter::growable(limiter);
+        keyed.limit_failure_records(2);
+        keyed
+    };
     match bytes.int_in_range(0..=3_u8)? {
-        0 => remembers(
-            KeyedLimiter::<_, _, Fixed<1>>::new(limiter),
-            Some(1),
-            alone,
-            bytes,
-        ),
-        1 => remembers(
-            KeyedLimiter::<_, _, Fixed<3>>::new(limiter),
-            Some(3),
-            alone,
-            bytes,
-        ),
-        2 => remembers(growable, None, alone, bytes),
-        _ => {
-            growable.limit_failure_records(2);
-            remembers(growable, Some(2), alone, bytes)
-        }
+        0 => remembers(KeyedLimiter::<_, _, Fixed<1>>::new, Some(1), &spec, bytes),
+        1 => remembers(KeyedLimiter::<_, _, Fixed<3>>::new, Some(3), &spec, bytes),
+        2 => remembers(KeyedLimiter::growable, None, &spec, bytes),
+        _ => remembers(remembers_two, Some(2), &spec, bytes),
     }
 }
 
 fn remembers<S: Storage>(
-    mut keyed: KeyedLimiter<u8, AnyLimiter, S>,
+    new: impl FnOnce(AnyLimiter) -> KeyedLimiter<u8, AnyLimiter, S>,
     mut max: Option<usize>,
-    mut limiter: AnyLimiter,
+    spec: &LimiterSpec,
     bytes: &mut Unstructured,
 ) -> Result<()> {
+    let (mut keyed, mut limiter) = (new(spec.build()), spec.build());
     // The key that failed longest ago comes first.
     let mut records: Vec<(u8, AnyRecord)> = Vec::new();
     let forget_oldest = |records: &mut Vec<(u8, AnyRecord)>, max: Option<usize>| {
