@@ -107,9 +107,7 @@ impl Replay {
         }
         let (ours, queue) = (self.ours.again(recorded), self.queue.again(recorded));
         if queue != ours {
-            return Err(format!(
-                "expected {ours:?}, got {queue:?}, recorded {recorded:?}"
-            ));
+            return Err(unexpected(recorded, &ours, &queue));
         }
         self.queue.subject.assert_valid();
         if queue == *recorded {
@@ -135,9 +133,7 @@ impl Replay {
             self.queue.drained(),
         ];
         if queue != ours {
-            return Err(format!(
-                "expected {ours:?}, got {queue:?}, recorded {recorded:?}"
-            ));
+            return Err(unexpected(&recorded, &ours, &queue));
         }
         let returned = recorded.iter().filter(|returned| **returned).count();
         let pending = theirs.iter().filter(|it| **it == Drained::Pending).count();
@@ -154,6 +150,10 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+fn unexpected(recorded: &dyn Debug, ours: &dyn Debug, queue: &dyn Debug) -> String {
+    format!("expected {ours:?}, got {queue:?}, recorded {recorded:?}")
 }
 
 fn not_upstream(recorded: &dyn Debug, theirs: &dyn Debug) -> String {

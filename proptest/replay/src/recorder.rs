@@ -20,7 +20,7 @@ pub(crate) struct Recorder<S: Subject + ?Sized> {
     drains: Vec<Drain>,
     /// How many runs were completed. Every second one is completed by its ticket.
     completed: u64,
-    /// The priority of each level.
+    /// The priority of each level, the lowest first.
     priorities: Vec<i64>,
 }
 
@@ -96,10 +96,7 @@ impl<S: Subject + ?Sized> Recorder<S> {
 
     /// Returns the delays of a limited add: none after shutdown.
     fn add_with_opts(&mut self, add: &AddWithOpts) -> Vec<i64> {
-        let level = self
-            .priorities
-            .iter()
-            .position(|it| *it == add.priority.unwrap_or(0));
+        let level = self.priorities.binary_search(&add.priority.unwrap_or(0));
         let options = AddOptions {
             // A delay that has passed counts against the limiter's.
             after: match u64::try_from(add.after) {
@@ -108,7 +105,7 @@ impl<S: Subject + ?Sized> Recorder<S> {
                 Err(_) => add.rate_limited.then_some(Duration::ZERO),
             },
             rate_limited: add.rate_limited,
-            priority: level.map(|level| level as u8),
+            priority: level.ok().map(|level| level as u8),
             merge: Merge::Once,
             ..AddOptions::new()
         };
