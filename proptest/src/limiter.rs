@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::limiter::{
-    DefaultController, Exponential, FastSlow, NoLimit, RateLimiter, TokenBucket, WithMaxWait,
-    default_controller, default_item_based,
+    Exponential, FastSlow, NoLimit, RateLimiter, TokenBucket, WithMaxWait, default_controller,
+    default_item_based,
 };
 
 mod record;
@@ -98,38 +98,46 @@ impl LimiterSpec {
                 AnyLimiter::TokenBucket(TokenBucket::new(rate_bits.0, *burst))
             }
             // A list is nested pairs that end in no limiter, which is what `()` is to a tuple.
-            Self::MaxOf { limiters } => limiters
-                .iter()
-                .rfold(AnyLimiter::NoLimit(NoLimit), |rest, first| {
-                    AnyLimiter::MaxOf(Box::new((first.build(), rest)))
-                }),
+            Self::MaxOf { limiters } => {
+                let limiters = limiters.iter().map(Self::build);
+                limiters.rfold(AnyLimiter::NoLimit, |rest, first| first.or_longer(rest))
+            }
             Self::WithMaxWait { inner, max_ns } => {
                 let limited = WithMaxWait::new(inner.build(), nanos(*max_ns));
                 AnyLimiter::WithMaxWait(Box::new(limited))
             }
-            Self::DefaultController => AnyLimiter::DefaultController(default_controller()),
+            Self::DefaultController => {
+                let (exponential, bucket) = default_controller();
+                let bucket = AnyLimiter::TokenBucket(bucket);
+                AnyLimiter::Exponential(exponential).or_longer(bucket)
+            }
             Self::DefaultItemBased => AnyLimiter::Exponential(default_item_based()),
         }
     }
 }
 
 /// The limiter of every queue under test, chosen at run time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum AnyLimiter {
+    /// No delay.
+    #[default]
+    NoLimit,
     /// Exponential per key.
     Exponential(Exponential),
     /// Fast at first, then slow.
     FastSlow(FastSlow),
     /// A bucket for all keys.
     TokenBucket(TokenBucket),
-    /// client-go's default.
-    DefaultController(DefaultController),
-    /// No delay.
-    NoLimit(NoLimit),
     /// The longer delay of two.
     MaxOf(Box<(AnyLimiter, AnyLimiter)>),
     /// A delay that is cut short.
     WithMaxWait(Box<WithMaxWait<AnyLimiter>>),
+}
+
+impl AnyLimiter {
+    fn or_longer(self, other: Self) -> Self {
+        Self::MaxOf(Box::new((self, other)))
+    }
 }
 
 impl RateLimiter for AnyLimiter {
@@ -137,16 +145,10 @@ impl RateLimiter for AnyLimiter {
 
     fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
         match self {
+            Self::NoLimit => NoLimit.when(&mut (), now),
             Self::Exponential(limiter) => record.with_failures(|it| limiter.when(it, now)),
             Self::FastSlow(limiter) => record.with_failures(|it| limiter.when(it, now)),
             Self::TokenBucket(limiter) => limiter.when(&mut (), now),
-            Self::DefaultController(limiter) => record.with_failures(|it| {
-                let mut pair = (*it, ());
-                let delay = limiter.when(&mut pair, now);
-                *it = pair.0;
-                delay
-            }),
-            Self::NoLimit(limiter) => limiter.when(&mut (), now),
             Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
             Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
         }
@@ -154,11 +156,10 @@ impl RateLimiter for AnyLimiter {
 
     fn failures(&self, record: &AnyRecord) -> u32 {
         match self {
+            Self::NoLimit => NoLimit.failures(&()),
             Self::Exponential(limiter) => limiter.failures(&record.failures()),
             Self::FastSlow(limiter) => limiter.failures(&record.failures()),
             Self::TokenBucket(limiter) => limiter.failures(&()),
-            Self::DefaultController(limiter) => limiter.failures(&(record.failures(), ())),
-            Self::NoLimit(limiter) => limiter.failures(&()),
             Self::MaxOf(limiters) => limiters.as_ref().failures(&record.both()),
             Self::WithMaxWait(limiter) => limiter.as_ref().failures(record),
         }
@@ -166,20 +167,13 @@ impl RateLimiter for AnyLimiter {
 
     fn set_failures(&self, record: &mut AnyRecord, count: u32) {
         match self {
+            Self::NoLimit | Self::TokenBucket(_) => {}
             Self::Exponential(limiter) => {
-                record.with_failures(|it| limiter.set_failures(it, count));
+                record.with_failures(|it| limiter.set_failures(it, count))
             }
-            Self::FastSlow(limiter) => {
-                record.with_failures(|it| limiter.set_failures(it, count));
-            }
-            Self::DefaultController(limiter) => record.with_failures(|it| {
-                let mut pair = (*it, ());
-                limiter.set_failures(&mut pair, count);
-                *it = pair.0;
-            }),
-            Self::TokenBucket(_) | Self::NoLimit(_) => {}
+            Self::FastSlow(limiter) => record.with_failures(|it| limiter.set_failures(it, count)),
             Self::MaxOf(limiters) => {
-                record.with_both(|it| limiters.as_ref().set_failures(it, count));
+                record.with_both(|it| limiters.as_ref().set_failures(it, count))
             }
             Self::WithMaxWait(limiter) => limiter.as_ref().set_failures(record, count),
         }
@@ -214,42 +208,13 @@ const fn nanos(nanos: u64) -> Duration {
 mod tests {
     use super::*;
 
-    const BUCKET: LimiterSpec = LimiterSpec::TokenBucket {
-        rate_bits: FloatBits(f64::MAX),
-        burst: 1,
-    };
-
-    fn max_of<const N: usize>(limiters: [LimiterSpec; N]) -> LimiterSpec {
-        let limiters = Vec::from(limiters);
-        LimiterSpec::MaxOf { limiters }
-    }
-
-    const fn fast_slow(fast_ns: u64, slow_ns: u64, max_fast_attempts: i64) -> LimiterSpec {
-        LimiterSpec::FastSlow {
-            fast_ns,
-            slow_ns,
-            max_fast_attempts,
-        }
-    }
-
     #[test]
     fn a_memory_without_failures_is_fresh_however_nested() {
-        let mut limiter = max_of([BUCKET, max_of([])]).build();
+        let bucket = TokenBucket::new(f64::MAX, 1);
+        let inner = AnyLimiter::TokenBucket(bucket).or_longer(AnyLimiter::NoLimit);
+        let mut limiter = AnyLimiter::NoLimit.or_longer(inner);
         let mut record = AnyRecord::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
         assert_eq!(record, AnyRecord::Fresh);
-    }
-
-    #[test]
-    fn each_limiter_of_a_list_has_a_memory_of_its_own() {
-        let (base_ns, max_ns) = (1, 100);
-        let exponential = LimiterSpec::Exponential { base_ns, max_ns };
-        let mut limiter = max_of([fast_slow(9, 0, 1), exponential, fast_slow(0, 3, -1)]).build();
-        let mut record = AnyRecord::default();
-        for expected in [9, 3, 4, 8] {
-            let delay = limiter.when(&mut record, Instant::EPOCH);
-            assert_eq!(delay, nanos(expected));
-        }
-        assert_eq!(limiter.failures(&record), 4);
     }
 }

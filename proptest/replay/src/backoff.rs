@@ -1,5 +1,6 @@
 //! Replays recorded backoffs: pauses, the state they leave behind, and the times of retried calls.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use requeue_core::Instant;
@@ -8,7 +9,7 @@ use requeue_proptest::limiter::FloatBits;
 use requeue_test_tools::Rng;
 use serde::Deserialize;
 
-use crate::report::{BadTrace, Mismatch, Progress, Report, replay_lines};
+use crate::report::{BadTrace, Progress, Report, replay_lines};
 
 /// Go leaves a duration past 2^63 ns to the processor; this saturates. The recording ends there.
 pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
@@ -32,26 +33,16 @@ pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
 ///
 /// [`BadTrace`] for a line that cannot be read.
 pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
-    replay_lines(jsonl, |trace: Trace, progress| {
-        progress.begin(&trace.id, &(trace.kind, &trace.params));
-        let backoff = trace.params.backoff();
-        let reset = trace.params.reset();
-        let start = Instant::EPOCH;
-        match trace.kind {
-            Kind::Step => steps(&trace, backoff, progress),
-            Kind::DelayFunc => delays(&trace, backoff.delay_func(no_jitter), progress),
-            Kind::DelayWithReset => {
-                let next = backoff.delay_with_reset(reset, start, no_jitter);
-                delays(&trace, next, progress)
-            }
-            Kind::ExponentialManager => {
-                let next = backoff.delay_with_idle_reset(reset, start, no_jitter);
-                delays(&trace, next, progress)
-            }
-            Kind::JitterStep => jittered_steps(&trace, backoff, progress),
-            Kind::JitterFn => jitters(&trace, progress),
-            Kind::RetryLoop => retries(&trace, progress),
-        }
+    replay_lines(jsonl, |trace: &Trace, progress| {
+        progress.note(format!(
+            "{}: {:?}, {:?}",
+            trace.id, trace.kind, trace.params
+        ));
+        let mut replay = Replay::new(trace);
+        trace.ops.iter().try_for_each(|op| {
+            progress.step(format!("{op:?}"));
+            replay.step(op, progress)
+        })
     })
 }
 
@@ -60,7 +51,7 @@ struct Trace {
     id: String,
     kind: Kind,
     params: Params,
-    ops: Vec<BackoffOp>,
+    ops: Vec<Op>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -82,31 +73,14 @@ struct Params {
     jitter_bits: FloatBits,
     steps: i64,
     cap_ns: u64,
-    reset_ns: Option<i64>,
+    #[serde(default)]
+    reset_ns: i64,
 }
 
-impl Params {
-    fn backoff(&self) -> Backoff {
-        Backoff {
-            duration: nanos(self.duration_ns),
-            factor: self.factor_bits.0,
-            jitter: self.jitter_bits.0,
-            steps: u32::try_from(self.steps.max(0)).unwrap_or(u32::MAX),
-            cap: nanos(self.cap_ns),
-        }
-    }
-
-    /// Zero where Go's is negative: to `DelayWithReset`, which alone is recorded with one, they are
-    /// the same.
-    fn reset(&self) -> Duration {
-        nanos(self.reset_ns.unwrap_or(0).max(0).unsigned_abs())
-    }
-}
-
-/// A step of any kind. Which members there are depends on the kind.
+/// A step, and what it returned. Times are nanoseconds. Which members there are depends on `op`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct BackoffOp {
+struct Op {
     op: String,
     delay: Option<u64>,
     lo: u64,
@@ -122,129 +96,110 @@ struct BackoffOp {
     timed_out: bool,
 }
 
-impl BackoffOp {
-    /// Whether `backoff` is what the step left behind.
-    fn left(&self, backoff: &Backoff) -> bool {
-        backoff.duration == nanos(self.duration_after) && backoff.steps == self.steps_after
-    }
+struct Replay {
+    /// Stepped with the least draws, the greatest and any others, side by side.
+    backoffs: [Backoff; 3],
+    draws: [Box<dyn FnMut() -> u64>; 3],
+    jitter: f64,
+    next: Box<dyn FnMut(Instant) -> Duration>,
+    now: Instant,
 }
 
-fn steps(trace: &Trace, mut backoff: Backoff, progress: &mut Progress) -> Result<(), Mismatch> {
-    for op in &trace.ops {
-        let delay = backoff.step(&mut no_jitter);
-        if op.impl_defined_next {
-            progress.differs(DURATION_PAST_2_POW_63);
+impl Replay {
+    fn new(Trace { kind, params, .. }: &Trace) -> Self {
+        let backoff = Backoff {
+            duration: nanos(params.duration_ns),
+            factor: params.factor_bits.0,
+            jitter: params.jitter_bits.0,
+            steps: u32::try_from(params.steps.max(0)).unwrap_or(u32::MAX),
+            cap: nanos(params.cap_ns),
+        };
+        // Zero where Go's is negative: to DelayWithReset, which alone is recorded with one, they
+        // are the same.
+        let reset = nanos(params.reset_ns.max(0).unsigned_abs());
+        let start = Instant::EPOCH;
+        let mut random = Rng::new(1);
+        Self {
+            backoffs: [backoff; 3],
+            draws: [
+                Box::new(no_jitter),
+                Box::new(|| u64::MAX),
+                Box::new(move || random.any()),
+            ],
+            jitter: backoff.jitter,
+            next: match kind {
+                Kind::DelayWithReset => Box::new(backoff.delay_with_reset(reset, start, no_jitter)),
+                Kind::ExponentialManager => {
+                    Box::new(backoff.delay_with_idle_reset(reset, start, no_jitter))
+                }
+                _ => Box::new(backoff.delay_func(no_jitter)),
+            },
+            now: start,
         }
-        let matches =
-            op.delay.map(nanos) == Some(delay) && (op.impl_defined_next || op.left(&backoff));
-        progress.step(op, matches, &(delay, backoff))?;
     }
-    Ok(())
-}
 
-fn delays(
-    trace: &Trace,
-    mut next: impl FnMut(Instant) -> Duration,
-    progress: &mut Progress,
-) -> Result<(), Mismatch> {
-    let mut now = Instant::EPOCH;
-    for op in &trace.ops {
-        if op.op == "advance" {
-            now = now + nanos(op.d);
-            progress.step(op, now.as_nanos() == op.t, &now)?;
-        } else {
-            let delay = next(now);
-            progress.step(op, op.delay.map(nanos) == Some(delay), &delay)?;
+    fn step(&mut self, op: &Op, progress: &mut Progress) -> Result<(), String> {
+        match op.op.as_str() {
+            "step" => {
+                let pairs = self.backoffs.iter_mut().zip(&mut self.draws);
+                let delays = pairs.map(|(backoff, draw)| backoff.step(draw));
+                op.has_in_range(delays.collect())?;
+                if op.impl_defined_next {
+                    progress.differs(DURATION_PAST_2_POW_63);
+                    return Ok(());
+                }
+                // What is left behind does not depend on the draw.
+                let left = self.backoffs.map(|it| (it.duration, it.steps));
+                same(left, [(nanos(op.duration_after), op.steps_after); 3])
+            }
+            "jitter" => {
+                let draws = self.draws.iter_mut();
+                let delays = draws.map(|draw| jitter(nanos(op.d), self.jitter, draw));
+                op.has_in_range(delays.collect())
+            }
+            "next" => same(Some((self.next)(self.now)), op.delay.map(nanos)),
+            "advance" => {
+                self.now = self.now + nanos(op.d);
+                same(self.now.as_nanos(), op.t)
+            }
+            "run" => {
+                let recorded = (op.call_times_ns.clone(), op.elapsed_ns, op.timed_out);
+                same(retry(self.backoffs[0], op.succeed_on_call), recorded)
+            }
+            other => Err(format!("there is no operation {other:?}")),
         }
     }
-    Ok(())
 }
 
-/// The least, the greatest and any other draw, side by side: the pause must stay in its range, and
-/// what is left must not depend on the draw.
-fn jittered_steps(
-    trace: &Trace,
-    mut least: Backoff,
-    progress: &mut Progress,
-) -> Result<(), Mismatch> {
-    let (mut greatest, mut other, mut draws) = (least, least, any());
-    for op in &trace.ops {
-        let delays = [
-            least.step(&mut no_jitter),
-            greatest.step(&mut the_greatest),
-            other.step(&mut draws),
-        ];
-        let matches = in_range(op, delays) && [least, greatest, other].iter().all(|it| op.left(it));
-        progress.step(op, matches, &(delays, least))?;
+impl Op {
+    /// Whether `delays` are in the recorded range, and the first, which was drawn without jitter, is
+    /// its lower end. A pause without jitter is a range of one.
+    fn has_in_range(&self, delays: Vec<Duration>) -> Result<(), String> {
+        let [lo, hi] = [self.lo, self.hi].map(|end| nanos(self.delay.unwrap_or(end)));
+        let is_right = delays[0] == lo && delays.iter().all(|delay| (lo..=hi).contains(delay));
+        is_right.then_some(()).ok_or(format!("got {delays:?}"))
     }
-    Ok(())
 }
 
-fn jitters(trace: &Trace, progress: &mut Progress) -> Result<(), Mismatch> {
-    let max_factor = trace.params.jitter_bits.0;
-    let mut draws = any();
-    for op in &trace.ops {
-        let duration = nanos(op.d);
-        let delays = [
-            jitter(duration, max_factor, &mut no_jitter),
-            jitter(duration, max_factor, &mut the_greatest),
-            jitter(duration, max_factor, &mut draws),
-        ];
-        progress.step(op, in_range(op, delays), &delays)?;
-    }
-    Ok(())
+fn same<T: Debug + PartialEq>(ours: T, recorded: T) -> Result<(), String> {
+    (ours == recorded)
+        .then_some(())
+        .ok_or(format!("got {ours:?}, recorded {recorded:?}"))
 }
 
-/// Whether all `delays` are in the recorded range, and the first, which was drawn without jitter,
-/// is its lower end.
-fn in_range(op: &BackoffOp, delays: [Duration; 3]) -> bool {
-    let range = nanos(op.lo)..=nanos(op.hi);
-    delays[0] == *range.start() && delays.iter().all(|delay| range.contains(delay))
-}
-
-fn retries(trace: &Trace, progress: &mut Progress) -> Result<(), Mismatch> {
-    for op in &trace.ops {
-        let run = retry(trace.params.backoff(), op.succeed_on_call);
-        let matches = run.call_times_ns == op.call_times_ns
-            && run.elapsed_ns == op.elapsed_ns
-            && run.timed_out == op.timed_out;
-        progress.step(op, matches, &run)?;
-    }
-    Ok(())
-}
-
-#[derive(Debug, Default)]
-struct Retried {
-    call_times_ns: Vec<u128>,
-    elapsed_ns: u128,
-    timed_out: bool,
-}
-
-/// The loop that a caller would write, on a clock that only moves in its pauses. Calls are counted
-/// from zero; one that is negative never comes.
-fn retry(mut backoff: Backoff, succeed_on_call: i64) -> Retried {
-    let mut run = Retried::default();
+/// The loop that a caller would write, on a clock that only moves in its pauses. Returns the times
+/// of the calls, the time of the end, and whether no call succeeded.
+fn retry(mut backoff: Backoff, succeed_on_call: i64) -> (Vec<u128>, u128, bool) {
+    let (mut calls, mut elapsed) = (Vec::new(), 0);
     while backoff.steps > 0 {
-        run.call_times_ns.push(run.elapsed_ns);
-        if usize::try_from(succeed_on_call) == Ok(run.call_times_ns.len() - 1) {
-            return run;
+        calls.push(elapsed);
+        if i64::try_from(calls.len() - 1) == Ok(succeed_on_call) {
+            return (calls, elapsed, false);
         }
         let pause = backoff.retry_delay(&mut no_jitter).unwrap_or_default();
-        run.elapsed_ns += pause.as_nanos();
+        elapsed += pause.as_nanos();
     }
-    run.timed_out = true;
-    run
-}
-
-/// The greatest number each time.
-fn the_greatest() -> u64 {
-    u64::MAX
-}
-
-/// Numbers that are the same in each replay.
-fn any() -> impl FnMut() -> u64 {
-    let mut draws = Rng::new(1);
-    move || draws.any()
+    (calls, elapsed, true)
 }
 
 const fn nanos(nanos: u64) -> Duration {
@@ -255,35 +210,30 @@ const fn nanos(nanos: u64) -> Duration {
 mod tests {
     use super::*;
 
-    fn line(kind: &str, steps: i64, cap: u64, op: &str) -> String {
-        let two = "4000000000000000";
-        let half = "3fe0000000000000";
-        let params = format!(
-            r#"{{"duration_ns":7,"factor_bits":"{two}","jitter_bits":"{half}","steps":{steps},
-                "cap_ns":{cap}}}"#
-        );
-        let trace = format!(r#"{{"id":"a","kind":"{kind}","params":{params},"ops":[{op}]}}"#);
-        trace.replace('\n', "")
-    }
+    const PARAMS: &str = r#""duration_ns":7,"factor_bits":"4000000000000000",
+        "jitter_bits":"3fe0000000000000","steps":5,"cap_ns":10"#;
 
-    fn mismatches(line: &str) -> u64 {
-        replay(line).unwrap().mismatches
-    }
+    /// The pause before giving up counts.
+    const RUN: &str =
+        r#""run","succeed_on_call":-1,"call_times_ns":[0],"timed_out":true,"elapsed_ns":N"#;
 
     #[test]
-    fn a_pause_before_giving_up_counts() {
-        let op = r#"{"op":"run","succeed_on_call":-1,"call_times_ns":[0],"elapsed_ns":7,
-            "timed_out":true}"#;
-        assert_eq!(mismatches(&line("retry_loop", 5, 10, op)), 0);
-        let op = op.replace("\"elapsed_ns\":7", "\"elapsed_ns\":0");
-        assert_eq!(mismatches(&line("retry_loop", 5, 10, &op)), 1);
-    }
-
-    #[test]
-    fn a_range_that_is_too_narrow_is_noticed() {
-        let op =
-            |hi| format!(r#"{{"op":"step","lo":7,"hi":{hi},"duration_after":14,"steps_after":4}}"#);
-        assert_eq!(mismatches(&line("jitter_step", 5, 0, &op(10))), 0);
-        assert_eq!(mismatches(&line("jitter_step", 5, 0, &op(9))), 1);
+    fn what_is_not_as_recorded_is_noticed() {
+        for (op, right, wrong) in [
+            (r#""next","delay":N"#, 7, 8),
+            (r#""advance","d":2,"t":N"#, 2, 3),
+            (r#""step","lo":7,"hi":N,"duration_after":10"#, 10, 9),
+            (r#""step","lo":7,"hi":10,"duration_after":N"#, 10, 14),
+            (r#""jitter","d":7,"lo":N,"hi":10"#, 7, 6),
+            (RUN, 7, 0),
+        ] {
+            for (value, mismatches) in [(right, 0), (wrong, 1)] {
+                let op = op.replace('N', &value.to_string());
+                let op = format!(r#"{{"op":{op}}}"#);
+                let start = r#""id":"a","kind":"delay_func","params""#;
+                let line = format!("{{{start}:{{{PARAMS}}},\"ops\":[{op}]}}").replace('\n', "");
+                assert_eq!(replay(&line).unwrap().mismatches, mismatches, "{op}");
+            }
+        }
     }
 }

@@ -1,8 +1,14 @@
 //! The documented differences from client-go and controller-runtime that recordings can show, by
-//! name.
+//! name, and where each is allowed.
 //!
 //! A result may differ only if both models predict it: the reference model what our queue does, and
 //! the model of the upstream queue what was recorded.
+
+use requeue_proptest::Model;
+use requeue_proptest::subject::Operate;
+
+use crate::recording::{Kind, Op};
+use crate::upstream::Upstream;
 
 /// client-go drops a key that is added after shutdown; requeue hands it back.
 pub const ADD_AFTER_SHUTDOWN: &str = "add_after_shutdown_is_an_error";
@@ -49,3 +55,47 @@ pub const SHUT_DOWN_HANDS_OUT: &str = "ready_keys_are_handed_out_after_shutdown"
 /// client-go leaves the order of equal deadlines to its heap, controller-runtime's is that of the
 /// first adds; requeue's is that in which the deadlines were set.
 pub const TIES_IN_ORDER: &str = "equal_deadlines_leave_in_insertion_order";
+
+/// Go leaves the delay to the processor if an exponential limiter computes exactly 2^63 ns.
+pub const DELAY_OF_2_POW_63: &str = "an exponential delay of exactly 2^63 ns";
+
+/// Returns the difference by which what was recorded may differ from what our queue did, if there
+/// is one.
+pub(crate) fn allowed(
+    kind: Kind,
+    recorded: &Op,
+    ours: &Op,
+    model: &mut Model,
+    theirs: &Upstream,
+) -> Option<&'static str> {
+    let closed = model.is_shutting_down();
+    match (kind, ours) {
+        (Kind::Ties, _) => recorded.leaves_open(ours).then_some(TIES_IN_ORDER),
+        (Kind::Limiter, _) => recorded.leaves_open(ours).then_some(DELAY_OF_2_POW_63),
+        (Kind::Queue, Op::Add(_) | Op::AddAfter { .. }) if closed => Some(ADD_AFTER_SHUTDOWN),
+        (Kind::Queue, Op::AddRateLimited { .. } | Op::NumRequeues { .. }) if closed => {
+            Some(LIMITER_AFTER_SHUTDOWN)
+        }
+        (Kind::Queue, Op::Done { unpaired: true, .. }) => Some(DONE_OF_INACTIVE),
+        (Kind::Queue, _) => theirs.has_duplicates.then_some(QUEUED_ONCE),
+        (Kind::Priority, Op::Final { name, .. }) => {
+            (name == "retries" && theirs.has_undelayed).then_some(RETRY_WITHOUT_DELAY)
+        }
+        (Kind::Priority, Op::Ready(len)) if *recorded == Op::Ready(len + model.stats().dirty) => {
+            Some(LEN_COUNTS_READY)
+        }
+        (Kind::Priority, _) if closed => Some(SHUT_DOWN_HANDS_OUT),
+        (Kind::Priority, Op::Get(_)) => match theirs {
+            _ if theirs.has_kept_place => Some(DELAY_ENDED),
+            _ if theirs.has_added_active => Some(ADDED_ACTIVE),
+            _ => theirs.has_tied.then_some(TIES_IN_ORDER),
+        },
+        (Kind::Priority, _) => None,
+    }
+}
+
+/// Whether nothing can be compared after this difference: the histories of priority queues have
+/// nothing in common from then on.
+pub(crate) fn parts(kind: Kind, name: &str) -> bool {
+    kind == Kind::Priority && ![LEN_COUNTS_READY, RETRY_WITHOUT_DELAY].contains(&name)
+}

@@ -2,10 +2,11 @@
 //!
 //! A recording is one JSON object: a list of operations, and everything that could be seen after
 //! each of them, in nanoseconds. A file holds one recording per line, all of one kind;
-//! `proptest/traces/FORMAT.md` describes them. The replay does the same to one of our queues and
-//! compares everything. Where requeue differs from the upstream queue on purpose, the
-//! [reference model](requeue_proptest::Model) and a model of the upstream queue predict how, and the
-//! [difference](differences) is counted under its name.
+//! `proptest/traces/FORMAT.md` describes them. The replay does the same to one of our queues,
+//! records it as the upstream queue was recorded, and compares the two recordings. Where requeue
+//! differs from the upstream queue on purpose, the [reference model](requeue_proptest::Model) and a
+//! model of the upstream queue predict how, and the [difference](differences) is counted under its
+//! name.
 //!
 //! ```text
 //!                  recorded ─────────────┐ must be what the model says
@@ -19,9 +20,7 @@
 pub mod backoff;
 pub mod differences;
 mod engine;
-mod kind;
-pub mod limiters;
-mod player;
+mod recorder;
 mod recording;
 mod report;
 mod runtime;
@@ -30,7 +29,7 @@ mod upstream;
 use recording::Recording;
 use report::replay_lines;
 
-pub use kind::Kind;
+pub use recording::Kind;
 pub use report::{BadTrace, Report};
 pub use runtime::Runtime;
 
@@ -53,8 +52,8 @@ pub use runtime::Runtime;
 /// # Ok::<(), requeue_replay::BadTrace>(())
 /// ```
 pub fn replay(jsonl: &str, kind: Kind, runtime: Runtime) -> Result<Report, BadTrace> {
-    replay_lines(jsonl, |recording: Recording, progress| {
+    replay_lines(jsonl, |recording: &Recording, progress| {
         let subject = runtime.subject(kind, recording.keys);
-        engine::replay(kind, &recording, subject, progress)
+        engine::replay(kind, recording, subject, progress)
     })
 }

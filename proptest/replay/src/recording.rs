@@ -1,63 +1,82 @@
-//! Recordings of queues, as they are read: `proptest/traces/FORMAT.md` describes the files.
+//! Recordings of queues and limiters: `proptest/traces/FORMAT.md` describes the files.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use requeue_proptest::Figures;
 use requeue_proptest::subject::{Key, LimiterSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// What a file of recordings is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// client-go's rate-limiting queue, misuse included.
+    #[default]
+    Queue,
+    /// client-go's delaying queue, with deadlines that tie.
+    Ties,
+    /// controller-runtime's priority queue.
+    Priority,
+    /// client-go's limiters. The queue charges its limiter as a recorded call did.
+    Limiter,
+}
+
 /// How many levels a queue has on which priorities are replayed.
 pub(crate) const LEVELS: usize = 16;
 
-/// One recording of a queue.
+/// One recording.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Recording {
     pub(crate) id: String,
-    /// Its keys are `1..=keys`.
+    /// Its keys are `1..=keys`. A recording of a limiter does not say how many there are.
+    #[serde(default = "most_keys")]
     pub(crate) keys: Key,
     #[serde(default = "no_limiter")]
     pub(crate) limiter: LimiterSpec,
-    #[serde(rename = "ops")]
-    pub(crate) steps: Vec<Step>,
-    /// Missing if only ties were recorded.
-    #[serde(rename = "final")]
-    pub(crate) end: Option<End>,
+    pub(crate) ops: Vec<Step>,
+    /// Empty if nothing was recorded at the end.
+    #[serde(rename = "final", default)]
+    pub(crate) end: End,
 }
 
 /// One operation, and what was seen after it.
 #[derive(Debug, Deserialize)]
-#[serde(try_from = "Map<String, Value>")]
 pub(crate) struct Step {
+    #[serde(flatten)]
     pub(crate) op: Op,
     /// How many keys were ready.
-    pub(crate) len: usize,
+    pub(crate) len: Option<usize>,
     /// Which calls of `ShutDownWithDrain` had returned.
+    #[serde(default)]
     pub(crate) drained: Vec<bool>,
-    /// The step as it stands in the file.
-    pub(crate) text: String,
 }
 
-/// An operation and its own result. Durations are nanoseconds, those of delays may be negative.
-#[derive(Clone, Debug, Deserialize)]
+/// An operation and its results. Durations are nanoseconds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Op {
-    Add {
-        k: Key,
-    },
+    Add(Add),
     AddAfter {
         k: Key,
+        /// Below zero it is no delay.
         d: i64,
+        /// Go's adds do not tell.
+        #[serde(skip)]
+        refused: bool,
     },
+    /// Also the call of a limiter alone.
+    #[serde(alias = "when")]
     AddRateLimited {
         k: Key,
-        delay: i64,
+        /// `None` if the add was refused.
+        delay: Option<i64>,
+        /// Go leaves the delay to the processor.
+        #[serde(default)]
+        impl_defined: bool,
     },
-    AddWithOpts(AddWithOpts),
     Get(Get),
     Done {
         k: Key,
+        /// The key was not active.
         #[serde(default)]
         unpaired: bool,
     },
@@ -86,15 +105,46 @@ pub(crate) enum Op {
         groups: Vec<Vec<Key>>,
         go_order: Vec<Key>,
     },
+    /// A look: how many keys are ready.
+    #[serde(skip)]
+    Ready(usize),
+    /// A look at the end: a member of `final`.
+    #[serde(skip)]
+    Final {
+        name: String,
+        value: Value,
+    },
+}
+
+/// A key and its priority, or why there is none.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Get {
+    pub(crate) k: Option<Key>,
+    pub(crate) priority: i64,
+    pub(crate) shutdown: bool,
+    pub(crate) would_block: bool,
+}
+
+/// An add at once, or controller-runtime's add.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub(crate) enum Add {
+    One {
+        k: Key,
+        /// Go's adds do not tell.
+        #[serde(skip)]
+        refused: bool,
+    },
+    WithOpts(AddWithOpts),
 }
 
 /// controller-runtime's `AddWithOpts`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddWithOpts {
-    /// The keys, in order.
     pub(crate) ks: Vec<Key>,
-    /// 0 for none.
+    /// 0 for none. Below zero it has passed.
     pub(crate) after: i64,
     pub(crate) rate_limited: bool,
     pub(crate) priority: Option<i64>,
@@ -103,40 +153,19 @@ pub(crate) struct AddWithOpts {
     pub(crate) delays: Vec<i64>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Get {
-    pub(crate) k: Option<Key>,
+/// What was seen at the end of a recording.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct End {
+    /// The failures of keys `1..=keys`.
     #[serde(default)]
-    pub(crate) priority: i64,
-    #[serde(default)]
-    pub(crate) shutdown: bool,
-    #[serde(default, rename = "would_block")]
-    _would_block: bool,
+    pub(crate) num_requeues: Vec<u32>,
+    /// The time, the counts and the figures.
+    #[serde(flatten)]
+    pub(crate) members: Map<String, Value>,
 }
 
-/// The end of a recording. Which members there are depends on its kind.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct End {
-    pub(crate) len: usize,
-    pub(crate) shutting_down: Option<bool>,
-    pub(crate) t: u64,
-    /// The gauge of dirty keys.
-    depth: Option<i64>,
-    /// How many keys of each priority were ready, for priorities that had any.
-    depth_by_priority: Option<Vec<(i64, usize)>>,
-    adds: u64,
-    retries: u64,
-    latency_ns: Vec<u64>,
-    work_duration_ns: Vec<u64>,
-    unfinished_work_ns: u64,
-    longest_running_ns: u64,
-    /// How many times the last two were set.
-    metric_ticks: u64,
-    /// The failures of keys `1..=keys`.
-    #[serde(default, rename = "num_requeues")]
-    pub(crate) failures: Vec<u32>,
+const fn most_keys() -> Key {
+    16
 }
 
 const fn no_limiter() -> LimiterSpec {
@@ -148,74 +177,77 @@ const fn no_limiter() -> LimiterSpec {
 impl Recording {
     /// The priorities that occur, the lowest first. The index of each is its level.
     pub(crate) fn priorities(&self) -> Vec<i64> {
-        let mut priorities = BTreeSet::from([0]);
-        for step in &self.steps {
-            if let Op::AddWithOpts(add) = &step.op {
-                priorities.extend(add.priority);
+        let priorities = self.ops.iter().filter_map(|step| match &step.op {
+            Op::Add(Add::WithOpts(add)) => add.priority,
+            _ => None,
+        });
+        BTreeSet::from_iter(priorities.chain([0]))
+            .into_iter()
+            .collect()
+    }
+}
+
+impl Op {
+    /// The operation with the results that a queue of ours can tell.
+    pub(crate) fn told(mut self, kind: Kind) -> Self {
+        match &mut self {
+            // Each key waits for the shorter of two delays.
+            Self::Add(Add::WithOpts(add)) => {
+                let longest = if add.after == 0 { i64::MAX } else { add.after };
+                for delay in &mut add.delays {
+                    *delay = (*delay).min(longest).max(0);
+                }
             }
+            // client-go's Done returns nothing.
+            Self::Done { unpaired, .. } => *unpaired &= kind == Kind::Priority,
+            _ => {}
         }
-        priorities.into_iter().collect()
+        self
     }
-}
 
-impl TryFrom<Map<String, Value>> for Step {
-    type Error = String;
-
-    fn try_from(mut members: Map<String, Value>) -> Result<Self, String> {
-        let text = Value::Object(members.clone()).to_string();
-        let len = members.remove("len").as_ref().and_then(Value::as_u64);
-        let len = len.and_then(|len| usize::try_from(len).ok());
-        let drained = members.remove("drained").unwrap_or(Value::Array(vec![]));
-        // controller-runtime's adds have the name of client-go's.
-        if members.contains_key("ks") {
-            members.insert(String::from("op"), Value::from("add_with_opts"));
-        }
-        let bad = |error: serde_json::Error| format!("{error}: {text}");
-        Ok(Self {
-            op: serde_json::from_value(Value::Object(members)).map_err(bad)?,
-            len: len.ok_or_else(|| format!("no \"len\": {text}"))?,
-            drained: serde_json::from_value(drained).map_err(bad)?,
-            text,
-        })
-    }
-}
-
-impl End {
-    /// The figures, with priorities as levels, and with this many retries that were not counted.
-    pub(crate) fn figures(&self, priorities: &[i64], retries_uncounted: u64) -> Figures {
-        let len = i64::try_from(self.len).unwrap_or(i64::MAX);
-        let depths = self.depth_by_priority.iter().flatten();
-        let depths = depths.map(|(priority, keys)| (level(priorities, *priority), *keys));
-        Figures {
-            depth: self.depth.unwrap_or(len),
-            adds: self.adds,
-            retries: self.retries + retries_uncounted,
-            latencies: durations(&self.latency_ns),
-            work_durations: durations(&self.work_duration_ns),
-            // client-go has no such figure, and none is compared.
-            times_to_success: Vec::new(),
-            attempts_at_success: Vec::new(),
-            unfinished: Duration::from_nanos(self.unfinished_work_ns),
-            longest: Duration::from_nanos(self.longest_running_ns),
-            reports: self.metric_ticks,
-            depths: depths.collect(),
+    /// Whether Go leaves open which of the two results is right: an impossible delay, or the order
+    /// of equal deadlines.
+    pub(crate) fn leaves_open(&self, seen: &Self) -> bool {
+        match (self, seen) {
+            (Self::AddRateLimited { impl_defined, .. }, _) => *impl_defined,
+            (
+                Self::DrainAll { groups, go_order },
+                Self::DrainAll {
+                    go_order: other, ..
+                },
+            ) => in_groups(go_order, groups) && in_groups(other, groups),
+            _ => false,
         }
     }
 }
 
-/// The level of a priority, one that no queue has if the priority is unknown.
-pub(crate) fn level(priorities: &[i64], priority: i64) -> u8 {
-    let level = priorities.iter().position(|other| *other == priority);
-    level
-        .and_then(|level| u8::try_from(level).ok())
-        .unwrap_or(u8::MAX)
+/// Whether `taken` has the keys of each group, one group after the other.
+fn in_groups(mut taken: &[Key], groups: &[Vec<Key>]) -> bool {
+    let sorted = |keys: &[Key]| {
+        let mut keys = keys.to_vec();
+        keys.sort_unstable();
+        keys
+    };
+    for group in groups {
+        match taken.split_at_checked(group.len()) {
+            Some((now, later)) if sorted(now) == sorted(group) => taken = later,
+            _ => return false,
+        }
+    }
+    taken.is_empty()
 }
 
-/// A recorded delay. Below zero it is none.
-pub(crate) fn delay(nanos: i64) -> Duration {
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn durations(nanos: &[u64]) -> Vec<Duration> {
-    nanos.iter().copied().map(Duration::from_nanos).collect()
+    #[test]
+    fn groups_come_one_after_the_other_in_any_order_within() {
+        let groups = [vec![1], vec![2, 4], vec![3]];
+        assert!(in_groups(&[1, 4, 2, 3], &groups));
+        assert!(!in_groups(&[4, 1, 2, 3], &groups));
+        assert!(!in_groups(&[1, 4, 2], &groups));
+        assert!(!in_groups(&[1, 4, 2, 3, 5], &groups));
+        assert!(!in_groups(&[1, 4, 4, 3], &groups));
+    }
 }

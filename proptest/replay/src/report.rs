@@ -1,13 +1,10 @@
-//! What a replay found.
+//! What a replay finds, and how a file is replayed line by line.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt::{self, Debug};
+use std::collections::BTreeMap;
+use std::fmt;
 
 use requeue_proptest::guarded;
 use serde::Deserialize;
-
-/// How many steps are shown before a mismatch.
-const HISTORY: usize = 100;
 
 /// What the replay of a file found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,115 +41,55 @@ impl fmt::Display for BadTrace {
 
 impl std::error::Error for BadTrace {}
 
-/// What was not as recorded, with its history. The replay of a recording ends there.
-#[derive(Debug)]
-pub(crate) struct Mismatch(pub(crate) String);
+/// The replay so far, and the history of the recording that is being replayed.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub(crate) report: Report,
+    history: Vec<String>,
+}
 
-/// Replays each line with `run`.
+impl Progress {
+    /// Writes a line of the history: what the recording is about, or what is compared next.
+    pub(crate) fn note(&mut self, line: String) {
+        self.history.push(line);
+    }
+
+    /// The same for a step, which counts.
+    pub(crate) fn step(&mut self, line: String) {
+        self.report.steps += 1;
+        self.note(line);
+    }
+
+    /// Counts a result that differs, by the difference that allows it.
+    pub(crate) fn differs(&mut self, name: &'static str) {
+        *self.report.differences.entry(name).or_default() += 1;
+    }
+}
+
+/// Replays each line with `run`, which returns what is not as recorded. A panic is a mismatch.
 ///
 /// # Errors
 ///
 /// [`BadTrace`] for a line that cannot be read: a recording that is skipped proves nothing.
 pub(crate) fn replay_lines<T: for<'de> Deserialize<'de>>(
     jsonl: &str,
-    mut run: impl FnMut(T, &mut Progress) -> Result<(), Mismatch>,
+    mut run: impl FnMut(&T, &mut Progress) -> Result<(), String>,
 ) -> Result<Report, BadTrace> {
     let mut progress = Progress::default();
-    for (index, line) in jsonl.lines().enumerate() {
-        let trace = serde_json::from_str(line).map_err(|error| BadTrace {
-            line: index + 1,
+    for (line, text) in (1..).zip(jsonl.lines()) {
+        let trace = serde_json::from_str(text).map_err(|error| BadTrace {
+            line,
             reason: error.to_string(),
         })?;
         progress.report.traces += 1;
-        if let Err(Mismatch(text)) = run(trace, &mut progress) {
+        progress.history.clear();
+        let replayed = guarded(|| run(&trace, &mut progress));
+        if let Err(why) = replayed.unwrap_or_else(|panic| Err(format!("a panic: {panic}"))) {
+            let history = progress.history.join("\n  ");
+            let mismatch = format!("{history}   <- not as recorded\n  {why}");
             progress.report.mismatches += 1;
-            progress.report.first_mismatch.get_or_insert(text);
+            progress.report.first_mismatch.get_or_insert(mismatch);
         }
     }
     Ok(progress.report)
-}
-
-/// The replay so far, and enough of its past to explain a mismatch.
-#[derive(Default)]
-pub(crate) struct Progress {
-    report: Report,
-    title: String,
-    recorded: usize,
-    history: VecDeque<String>,
-}
-
-impl Progress {
-    /// Begins the recording `id` of `subject`.
-    pub(crate) fn begin(&mut self, id: &str, subject: &impl Debug) {
-        self.title = format!("{id}: {subject:?}");
-        self.history.clear();
-        self.recorded = 0;
-    }
-
-    /// Counts a result that differs, by the difference that allows it.
-    pub(crate) fn differs(&mut self, reason: &'static str) {
-        *self.report.differences.entry(reason).or_default() += 1;
-    }
-
-    /// Counts a step that is compared with the queue.
-    pub(crate) fn covers(&mut self) {
-        *self.report.covered.get_or_insert(0) += 1;
-    }
-
-    /// Records what is about to be compared: a step, or the end.
-    pub(crate) fn record(&mut self, step: String, is_step: bool) {
-        self.report.steps += u64::from(is_step);
-        self.recorded += 1;
-        if self.history.len() == HISTORY {
-            self.history.pop_front();
-        }
-        self.history.push_back(step);
-    }
-
-    /// Returns a mismatch in the last step, with its history.
-    pub(crate) fn mismatch(&self, what: &str) -> Mismatch {
-        let mut text = self.title.clone();
-        let omitted = self.recorded - self.history.len();
-        if omitted > 0 {
-            text += &format!("\n  ({omitted} earlier steps)");
-        }
-        for step in &self.history {
-            text += "\n  ";
-            text += step;
-        }
-        Mismatch(format!("{text}   <- not as recorded{what}"))
-    }
-
-    /// Runs the replay of one recording. A panic of the queue is a mismatch.
-    ///
-    /// # Errors
-    ///
-    /// As `run`, or the panic.
-    pub(crate) fn guard(
-        &mut self,
-        run: impl FnOnce(&mut Self) -> Result<(), Mismatch>,
-    ) -> Result<(), Mismatch> {
-        let outcome = guarded(|| run(self));
-        outcome
-            .unwrap_or_else(|panic| Err(self.mismatch(&format!("\n  the queue panicked: {panic}"))))
-    }
-
-    /// Records a step, and whether it went as recorded.
-    ///
-    /// # Errors
-    ///
-    /// The mismatch, if it did not.
-    pub(crate) fn step(
-        &mut self,
-        op: &impl Debug,
-        is_as_recorded: bool,
-        answer: &impl Debug,
-    ) -> Result<(), Mismatch> {
-        self.record(format!("{op:?} -> {answer:?}"), true);
-        if is_as_recorded {
-            Ok(())
-        } else {
-            Err(self.mismatch(""))
-        }
-    }
 }

@@ -3,11 +3,10 @@
 use requeue_core::priority::{Levels, Plain};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::subject::{
-    Direct, Embassy, Key, Loops, NewSubject, OnWorkQueue, Tasks, Threads, boxed,
+    self, Direct, Embassy, Key, Loops, NewSubject, OnWorkQueue, Subject, Tasks, Threads, boxed,
 };
 
-use crate::kind::Kind;
-use crate::recording::LEVELS;
+use crate::recording::{Kind, LEVELS};
 
 /// One of our queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,35 +38,35 @@ impl Runtime {
 
     /// Returns what makes this runtime's queue, with room for `keys` keys.
     pub(crate) fn subject(self, kind: Kind, keys: Key) -> NewSubject {
-        type Leveled = Levels<LEVELS>;
-        match (kind, self) {
-            (Kind::Priority, Self::CoreFixed) => boxed::<Direct<Leveled, Fixed<8>>>,
-            (Kind::Priority, Self::CoreGrowable) => boxed::<Direct<Leveled, Growable>>,
-            (Kind::Priority, Self::Std) => boxed::<OnWorkQueue<Threads<Leveled>>>,
-            (Kind::Priority, Self::Tokio) => boxed::<OnWorkQueue<Tasks<Leveled>>>,
-            (Kind::Priority, Self::Embassy) => boxed::<OnWorkQueue<Embassy<8, Leveled>>>,
-            (Kind::Priority, Self::Bare) => boxed::<OnWorkQueue<Loops<8, Leveled>>>,
-            (_, Self::CoreFixed) => fixed(keys),
-            (_, Self::CoreGrowable) => boxed::<Direct<Plain, Growable>>,
-            (_, Self::Std) => boxed::<OnWorkQueue<Threads>>,
-            (_, Self::Tokio) => boxed::<OnWorkQueue<Tasks>>,
-            (_, Self::Embassy) => boxed::<OnWorkQueue<Embassy<16>>>,
-            (_, Self::Bare) => boxed::<OnWorkQueue<Loops<16>>>,
+        match kind {
+            Kind::Priority => self.queue::<Levels<LEVELS>>(keys),
+            _ => self.queue::<Plain>(keys),
         }
     }
-}
 
-/// As many keys as there are, because none of them may be refused.
-fn fixed(keys: Key) -> NewSubject {
-    match keys {
-        0..=1 => boxed::<Direct<Plain, Fixed<1>>>,
-        2 => boxed::<Direct<Plain, Fixed<2>>>,
-        3 => boxed::<Direct<Plain, Fixed<3>>>,
-        4 => boxed::<Direct<Plain, Fixed<4>>>,
-        5 => boxed::<Direct<Plain, Fixed<5>>>,
-        6 => boxed::<Direct<Plain, Fixed<6>>>,
-        7 => boxed::<Direct<Plain, Fixed<7>>>,
-        8 => boxed::<Direct<Plain, Fixed<8>>>,
-        _ => boxed::<Direct<Plain, Fixed<16>>>,
+    fn queue<P: subject::Kind + 'static>(self, keys: Key) -> NewSubject
+    where
+        OnWorkQueue<Threads<P>>: Subject,
+        OnWorkQueue<Loops<16, P>>: Subject,
+    {
+        match self {
+            // As many keys as there are: a queue that is full must not refuse one of them.
+            Self::CoreFixed => match keys {
+                0..=1 => boxed::<Direct<P, Fixed<1>>>,
+                2 => boxed::<Direct<P, Fixed<2>>>,
+                3 => boxed::<Direct<P, Fixed<3>>>,
+                4 => boxed::<Direct<P, Fixed<4>>>,
+                5 => boxed::<Direct<P, Fixed<5>>>,
+                6 => boxed::<Direct<P, Fixed<6>>>,
+                7 => boxed::<Direct<P, Fixed<7>>>,
+                8 => boxed::<Direct<P, Fixed<8>>>,
+                _ => boxed::<Direct<P, Fixed<16>>>,
+            },
+            Self::CoreGrowable => boxed::<Direct<P, Growable>>,
+            Self::Std => boxed::<OnWorkQueue<Threads<P>>>,
+            Self::Tokio => boxed::<OnWorkQueue<Tasks<P>>>,
+            Self::Embassy => boxed::<OnWorkQueue<Embassy<16, P>>>,
+            Self::Bare => boxed::<OnWorkQueue<Loops<16, P>>>,
+        }
     }
 }

@@ -29,10 +29,10 @@ fn a_mismatch_is_shown_with_its_history() {
     assert_eq!((report.steps, report.mismatches), (2, 1));
     let history = report.first_mismatch.unwrap();
     for shown in [
-        "  0ns: {\"k\":1,\"len\":1,\"op\":\"add\"}\n",
-        "  0ns: {\"len\":1,\"op\":\"get\",\"would_block\":true}   <- not as recorded\n",
-        "recorded Seen { outcome: WouldBlock, gauges: None, len: 1 }, which is not what",
-        "1: KeyState { ready: true, active: false",
+        "  0ns: Step { op: Add(One { k: 1, refused: false }), len: Some(1), drained: [] }\n",
+        "would_block: true }), len: Some(1), drained: [] }   <- not as recorded\n",
+        "which is not what the rules of that queue say: Get(Get { k: Some(1), priority: 0,",
+        "the queue: total 1, ready 1; 1 ready\n",
     ] {
         assert!(history.contains(shown), "no {shown:?} in\n{history}");
     }
@@ -68,6 +68,10 @@ fn what_cannot_be_replayed_is_an_error() {
         (
             &recording(r#"{"op":"cancel","k":1,"len":1}"#, &end()),
             "unknown variant `cancel`",
+        ),
+        (
+            &recording(r#"{"op":"forget","k":1,"n":1,"len":1}"#, &end()),
+            "unknown field `n`",
         ),
     ] {
         let bad = requeue_replay::replay(line, Kind::Queue, Runtime::CoreFixed).unwrap_err();
