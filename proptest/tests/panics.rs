@@ -22,8 +22,7 @@ use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
 use requeue_core::{Action, Batch, Guard, Instant, Queue, RunContext, Workers};
-use requeue_proptest::subject::poll_once;
-use requeue_test_tools::in_time;
+use requeue_test_tools::{by_hand, in_time};
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, yield_now};
 
@@ -378,9 +377,9 @@ async fn tasks(point: Point, nth: u32, are_early: bool) -> bool {
         yield_now().await;
     }
     world.arm(!point.breaks_a_contract());
-    let get = || poll_once(queue.get_timeout(Duration::ZERO))?.ok();
-    let next = |guard| poll_once(queue.next(guard, Action::Release))?.ok();
-    let get_many = || poll_once(queue.get_many(2))?.ok();
+    let get = || by_hand(queue.get_timeout(Duration::ZERO)).ended()?.ok();
+    let next = |guard| by_hand(queue.next(guard, Action::Release)).ended()?.ok();
+    let get_many = || by_hand(queue.get_many(2)).ended()?.ok();
     call(&world, shared, get, next, get_many);
     world.arm(true);
     if !are_early {

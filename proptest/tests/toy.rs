@@ -22,8 +22,9 @@ use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
     Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Returned, Runtime,
-    Sleep, handed, panicking, poll_once,
+    Sleep, handed, panicking,
 };
+use requeue_test_tools::by_hand;
 use tokio::task::yield_now;
 
 #[path = "toy/faults.rs"]
@@ -211,8 +212,8 @@ async fn wait<const F: u8>(queue: Rc<Shared<F>>, mut call: LocalCall) -> Returne
             yield_now().await;
         }
         if F == HANDS_OUT_TWICE {
-            queue.release_key(&taken.key);
-            queue.add(taken.key).unwrap();
+            queue.release_key(&taken.key());
+            queue.add(taken.key()).unwrap();
         }
     }
     returned
@@ -220,7 +221,7 @@ async fn wait<const F: u8>(queue: Rc<Shared<F>>, mut call: LocalCall) -> Returne
 
 async fn drain<const F: u8>(queue: &Shared<F>) -> Returned {
     if F == FORGETS_THE_DRAIN {
-        return match poll_once(queue.drain()) {
+        return match by_hand(queue.drain()).ended() {
             Some(drained) => Returned::from(drained),
             None => pending().await,
         };

@@ -3,7 +3,7 @@
 use requeue_core::priority::{Levels, Plain};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::subject::{
-    self, Direct, Embassy, Key, Loops, NewSubject, OnWorkQueue, Subject, Tasks, Threads, boxed,
+    self, Direct, Embassy, Key, Loops, NewSubject, OnWorkQueue, Tasks, Threads, boxed,
 };
 
 use crate::recording::{Kind, LEVELS};
@@ -46,8 +46,8 @@ impl Runtime {
 
     fn queue<P: subject::Kind + 'static>(self, keys: Key) -> NewSubject
     where
-        OnWorkQueue<Threads<P>>: Subject,
-        OnWorkQueue<Loops<16, P>>: Subject,
+        Threads<P>: subject::Runtime,
+        Loops<16, P>: subject::Runtime,
     {
         match self {
             // As many keys as there are: a queue that is full must not refuse one of them.

@@ -10,6 +10,13 @@ use super::{Drain, Handed, Key, Run, Sleeper, Ticket, map_next};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Taken(pub(super) Handed, pub(super) CoreTicket);
 
+impl Taken {
+    /// Returns the key.
+    pub fn key(&self) -> Key {
+        self.0.key
+    }
+}
+
 impl From<Work<Key>> for Taken {
     fn from(work: Work<Key>) -> Self {
         let handed = Handed {

@@ -80,6 +80,14 @@ impl<F: Future> ByHand<F> {
         self.poll().is_pending()
     }
 
+    /// Polls it, and returns its output, `None` if it waits.
+    pub fn ended(&mut self) -> Option<F::Output> {
+        match self.poll() {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
     /// Polls it for what it has to be ready with.
     ///
     /// # Panics
@@ -87,10 +95,7 @@ impl<F: Future> ByHand<F> {
     /// If it waits.
     #[track_caller]
     pub fn ready(&mut self) -> F::Output {
-        match self.poll() {
-            Poll::Ready(output) => output,
-            Poll::Pending => panic!("it is not ready"),
-        }
+        self.ended().unwrap_or_else(|| panic!("it is not ready"))
     }
 }
 
