@@ -138,6 +138,7 @@ impl Rule {
             "Aging" => ("the keys of the queue do not age", can.ages),
             "Policy" => ("the queue can have no policy", can.governs),
             "Slack" => ("the delays of the queue are exact", can.slackens),
+            "Suspension" => ("the queue suspends no keys", can.suspends),
             "Polling" => ("its calls run by themselves", !can.runs_by_itself),
             "Panics" => (
                 "the queue has no workers that panic",

@@ -126,6 +126,7 @@ const NO_AGING: (&str, usize) = ("the keys of the queue do not age", 4);
 const NO_GROUPS: (&str, usize) = ("the queue has no groups", 4);
 const NO_POLICY: (&str, usize) = ("the queue can have no policy", 23);
 const NO_SLACK: (&str, usize) = ("the delays of the queue are exact", 7);
+const NO_SUSPENSION: (&str, usize) = ("the queue suspends no keys", 4);
 const NO_PANICS: (&str, usize) = ("the queue has no workers that panic", 2);
 const NO_LOCK: (&str, usize) = ("the queue has no lock", 1);
 const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
@@ -139,7 +140,7 @@ fn only_these_rules_are_not_tried_on_core() {
     assert_not_tried::<Direct<Leveled, Growable>>(&with(&[]));
     let of_fixed = [NO_RECORDS, NO_LIMIT, NO_LEVELS];
     assert_not_tried::<Direct<WithSlack<WithSuspension>, Fixed<64>>>(&with(&of_fixed));
-    let of_plain = [&of_fixed[..], &[NO_POLICY, NO_SLACK]].concat();
+    let of_plain = [&of_fixed[..], &[NO_POLICY, NO_SLACK, NO_SUSPENSION]].concat();
     assert_not_tried::<Direct<Plain, Fixed<64>>>(&with(&of_plain));
 }
 

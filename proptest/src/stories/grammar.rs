@@ -17,6 +17,9 @@ pub(crate) const BACKOFF: LimiterSpec = LimiterSpec::Exponential {
     max_ns: 1_000_000_000,
 };
 
+const ACTIONS: &str =
+    "action, as Release, Success, GiveUp, Retry, RequeueAfter, Snooze, Suspend and poll are";
+
 /// What a line does.
 pub(crate) enum Step {
     Queue(Configuration),
@@ -200,11 +203,14 @@ impl Arguments for Words<'_> {
         let action = match self.word() {
             "Release" => Action::Release,
             "Success" => Action::Success,
+            "GiveUp" => Action::GiveUp,
             "Retry" => Action::Retry,
             "RequeueAfter" => Action::RequeueAfter(self.delay()),
             "Snooze" => Action::Snooze(self.delay()),
+            "Suspend" => Action::Suspend(self.delay()),
+            "poll" => Action::poll(self.delay(), self.delay()),
             other => {
-                self.is_no(other, "action");
+                self.is_no(other, ACTIONS);
                 Action::Release
             }
         };
