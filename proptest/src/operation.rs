@@ -333,7 +333,7 @@ pub(crate) trait Arguments {
 
 /// An operation as stories and drawn histories do it.
 pub(crate) struct Row {
-    /// How a step of a story begins.
+    /// How a step of a story begins. Longer where a story says the same with arguments.
     pub(crate) words: &'static str,
     /// How often it comes among operations that never wait, towards their end, among calls that
     /// wait, towards their end, and among calls of several threads. Those take effect at one point

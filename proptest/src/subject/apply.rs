@@ -81,13 +81,16 @@ macro_rules! answer {
             Operation::AddDebounced(..)
             | Operation::AddWithin(..)
             | Operation::Suspend(..)
-            | Operation::LimitKeys(_)
-            | Operation::AgeAfter(_) => {
+            | Operation::LimitKeys(_) => {
                 session!(true, |queue| <$home>::apply_rare(queue, $operation))
             }
-            Operation::SetPolicy(_) | Operation::Resume(_) | Operation::Order(_) => {
+            Operation::SetPolicy(_) | Operation::Resume(_) => {
                 session!(false, |queue| <$home>::apply_rare(queue, $operation))
             }
+            Operation::AgeAfter(after) => session!(true, |queue| {
+                <$kind as Priorities>::Age::age_after(queue, after)
+            }),
+            Operation::Order(ref order) => session!(false, |queue| <$kind>::order(queue, order)),
             Operation::Get(sleeper) => {
                 let mut getter = $held.getter(sleeper);
                 let next = session!(false, |queue| queue.poll_get(&mut getter));
@@ -344,8 +347,6 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
             Operation::AddWithin(key, delay, slack) => {
                 P::FixedSlack::add_within(session, key, delay, slack)
             }
-            Operation::AgeAfter(after) => P::Age::age_after(session, after),
-            Operation::Order(ref order) => P::order(session, order),
             _ => P::govern(session, operation),
         }
     }
@@ -382,8 +383,6 @@ impl Home for Growable {
             Operation::AddWithin(key, delay, slack) => {
                 Answer::Added(session.add_within(key, delay, slack))
             }
-            Operation::AgeAfter(after) => P::Age::age_after(session, after),
-            Operation::Order(ref order) => P::order(session, order),
             _ => suspend(session, operation),
         }
     }
