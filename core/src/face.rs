@@ -894,7 +894,7 @@ macro_rules! queue_face {
         /// | it is added | it runs when the suspension ends, at the highest priority that was asked for; more adds coalesce |
         /// | it is added for a later time | it also runs at that time, or when the suspension ends, if that is later |
         /// | `resume` | it runs if it was added, or was ready before, or if `Action::Suspend` asked for it. Otherwise it is idle |
-        /// | the timeout ends | it runs in any case, at the lowest level unless an add asked for more, because an event may have been missed. [The run is told](requeue_core::RunContext) |
+        /// | the timeout ends | it runs in any case, because an event may have been missed. Its level is the lowest, unless an add asked for a higher one. [The run is told](requeue_core::RunContext) |
         /// | `suspend` | the new timeout counts, even a shorter one |
         /// | [`cancel`](Self::cancel) | its work is cancelled, and it is no longer suspended |
         /// | [`forget`](Self::forget) | it stays suspended |

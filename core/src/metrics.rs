@@ -95,7 +95,8 @@ pub trait Metrics {
     /// A key whose failures are forgotten without a success
     /// ([`GiveUp`](crate::Action::GiveUp)), for which nothing asks any more (its run ended with
     /// [`Release`](crate::Action::Release), it was cancelled while no run was active), or that leaves
-    /// the queue is not reported: its next add is a first one. [`forget`](crate::Session::forget) changes nothing.
+    /// the queue is not reported: its next add is a first one.
+    /// [`forget`](crate::Session::forget) changes nothing.
     /// A key that was first added before the queue had its metrics is not reported for its first
     /// success. Called only if [`Times`] are kept.
     fn time_to_success(&mut self, time: Duration) {

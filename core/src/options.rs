@@ -84,9 +84,9 @@ pub struct AddOptions {
 /// count, under `Latest` the later ones. The result of the add compares the ends.
 ///
 /// With each rule, an add can raise the priority level of a pending deadline, and an add that
-/// removes the deadline leaves its level to the key. The exception is an
-/// add without a delay under `Earliest`, which is separate from the deadline. A key that is ready,
-/// active or dirty stays so: no rule undoes an earlier add.
+/// removes the deadline leaves its level to the key. The exception is an add without a delay under
+/// `Earliest`, which is separate from the deadline. A key that is ready, active or dirty stays so:
+/// no rule undoes an earlier add.
 ///
 /// # Examples
 ///

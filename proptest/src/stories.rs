@@ -14,7 +14,8 @@
 //!   get          -> waits
 //! ```
 //!
-//! The README explains the language. [`lines`] makes plain steps of the lines, and [`grammar`] reads them.
+//! The README explains the language. [`lines`] makes plain steps of the lines, and [`grammar`] reads
+//! them.
 
 mod grammar;
 mod lines;

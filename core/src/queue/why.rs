@@ -45,7 +45,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     ///
     /// If several calls ask for a deadline at the same time, with any [`Merge`](crate::Merge),
     /// `BackingOff` is named if the limiter is among them. A rate-limited add whose `after` is
-    /// shorter than the limiter's delay is another call. A key that was [restored](Self::restore) with a delay is `Delayed`.
+    /// shorter than the limiter's delay is another call. A key that was
+    /// [restored](Self::restore) with a delay is `Delayed`.
     ///
     /// # Examples
     ///

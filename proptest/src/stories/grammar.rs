@@ -18,7 +18,7 @@ pub(crate) const BACKOFF: LimiterSpec = LimiterSpec::Exponential {
 };
 
 const ACTIONS: &str =
-    "action, as Release, Success, GiveUp, Retry, RequeueAfter, Snooze, Suspend and poll are";
+    "action (Release, Success, GiveUp, Retry, RequeueAfter, Snooze, Suspend, poll)";
 
 /// What a line does.
 pub(crate) enum Step {
