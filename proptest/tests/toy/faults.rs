@@ -121,6 +121,7 @@ fn a_call_that_gives_up_a_part_of_a_millisecond_early_is_found() {
     assert_shows(&report, &["ns): call #1 should wait"]);
     assert!(find::<Faulty<ROUNDS_TIME_DOWN>>(Some(calls().boxed())).is_none());
 }
+
 #[test]
 fn the_readme_shows_what_is_reported_of_a_lost_wake() {
     let readme = include_str!("../../README.md");
