@@ -70,8 +70,8 @@ impl World {
         }
     }
 
-    /// An order about a group that has no keys is left out: it may be refused. Groups have no rates,
-    /// for which they stay a while without keys.
+    /// Left out if there is no place for the group. Groups have no rates, for which they would stay a
+    /// while without keys.
     fn order(&mut self, order: &GroupOrder) {
         let (ordered, stays) = match *order {
             GroupOrder::Limit(group, cap) if cap.is_none_or(|cap| cap.rate.is_none()) => {
@@ -83,7 +83,7 @@ impl World {
         };
         if !stays {
             self.ordered.remove(&ordered);
-        } else if self.groups().contains(&ordered.0) {
+        } else if self.has_place(ordered.0) {
             self.ordered.insert(ordered);
         } else {
             return;
@@ -93,19 +93,17 @@ impl World {
 
     /// Whether there is room for a key that the queue does not have, by what the pages promise.
     fn has_room(&mut self, key: Key) -> bool {
-        let mut groups = self.groups();
+        self.has_place(group_of(&key)) && self.working().len() < KEYS
+    }
+
+    fn has_place(&mut self, group: u8) -> bool {
+        let mut groups: BTreeSet<u8> = self.working().iter().map(group_of).collect();
         groups.extend(self.ordered.iter().map(|(group, _)| group));
-        let has_place = groups.len() < GROUPS || groups.contains(&group_of(&key));
-        has_place && self.working().len() < KEYS
+        groups.len() < GROUPS || groups.contains(&group)
     }
 
     fn working(&mut self) -> Vec<Key> {
         (1..=8).filter(|key| self.queue.contains(*key)).collect()
-    }
-
-    /// The groups of keys that are worked on.
-    fn groups(&mut self) -> BTreeSet<u8> {
-        self.working().iter().map(group_of).collect()
     }
 
     fn settle(&mut self) {

@@ -367,7 +367,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     }
 
     /// Sets the limits of a group by name, which then stays although it may have no keys. With
-    /// `None` it has those of all groups again. O(levels).
+    /// `None` it has those of all groups again. O(levels), and O(n) in the failure records if the
+    /// group gets the place of a group that has nothing else.
     ///
     /// # Errors
     ///
@@ -398,6 +399,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         P: Grouped<Group = G>,
     {
         let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
+        if limits.is_some() {
+            self.queue.make_group_room(&name, self.now);
+        }
         let limited = match self.queue.lists.groups_mut() {
             Some(groups) => groups.limit(name, limits),
             None => Ok(()),
@@ -407,8 +411,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     }
 
     /// Hands out no more keys of a group until [`unpause_group`](Self::unpause_group). Everything
-    /// else goes on, and shutdown ends the pause: see [`pause`](Self::pause). After shutdown this
-    /// does nothing. O(levels).
+    /// else continues, and shutdown ends the pause: see [`pause`](Self::pause). After shutdown this
+    /// does nothing. It costs as much as [`limit_group`](Self::limit_group).
     ///
     /// # Errors
     ///
@@ -435,6 +439,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         P: Grouped<Group = G>,
     {
         let _ = self.queue.make_due_ready(SlotId::NONE, self.now);
+        if !self.queue.closed {
+            self.queue.make_group_room(&name, self.now);
+        }
         match self.queue.lists.groups_mut() {
             Some(groups) => groups.pause(name),
             None => Ok(()),

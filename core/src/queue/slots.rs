@@ -216,6 +216,13 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         Some(id)
     }
 
+    /// Makes room for a group that gets limits or a pause of its own, as for one that gets a key.
+    pub(super) fn make_group_room(&mut self, group: &P::Group, now: Instant) {
+        if S::Lists::<P>::FEW_GROUPS && self.lists.seat(group, now).is_none() {
+            let _ = self.seat_of_records(group, now);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn seat_again(&mut self, group: &P::Group, now: Instant) -> Option<Seat<P, S>> {
