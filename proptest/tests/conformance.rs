@@ -123,10 +123,10 @@ const NO_LIMIT: (&str, usize) = ("how many keys fit into the queue cannot be cha
 const NO_RECORDS: (&str, usize) = ("the queue has a capacity, and no limit to its records", 1);
 const NO_LEVELS: (&str, usize) = ("the queue has too few priority levels", 8);
 const NO_AGING: (&str, usize) = ("the keys of the queue do not age", 4);
-const NO_GROUPS: (&str, usize) = ("the queue has no groups", 4);
+const NO_GROUPS: (&str, usize) = ("the queue has no groups", 5);
 const NO_POLICY: (&str, usize) = ("the queue can have no policy", 23);
 const NO_SLACK: (&str, usize) = ("the delays of the queue are exact", 7);
-const NO_SUSPENSION: (&str, usize) = ("the queue suspends no keys", 4);
+const NO_SUSPENSION: (&str, usize) = ("the queue suspends no keys", 5);
 const NO_PANICS: (&str, usize) = ("the queue has no workers that panic", 2);
 const NO_LOCK: (&str, usize) = ("the queue has no lock", 1);
 const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
@@ -147,7 +147,7 @@ fn only_these_rules_are_not_tried_on_core() {
 #[test]
 fn only_these_rules_are_not_tried_on_runtimes() {
     // Getters wait for groups, too.
-    let no_groups = (NO_GROUPS.0, 7);
+    let no_groups = (NO_GROUPS.0, 8);
     assert_not_tried::<OnWorkQueue<Tasks>>(&[NO_LEVELS, NO_AGING, no_groups]);
     assert_not_tried::<OnWorkQueue<Tasks<Grouped>>>(&[NO_LEVELS, NO_AGING]);
     assert_not_tried::<OnWorkQueue<Tasks<Aged>>>(&[no_groups]);
