@@ -27,7 +27,7 @@ pub use timer::timer_contract;
 /// `WorkQueue` with a lock, a clock and a waker of its own is bound in a page: the crate's
 /// documentation shows one, which is also its example `binding`.
 ///
-/// - `suite::rules` tries every rule, lists those that fail, and shows how the first of them did.
+/// - `suite::rules` tries every rule, lists those that fail, and shows how the shortest of them did.
 ///   In any case it writes a line for each reason why rules could not be tried. With
 ///   `REQUEUE_RULES=drain` it tries only rules that have this in their names.
 /// - `suite::drawn_operations`, `suite::drawn_operations_on_many_keys` and `suite::drawn_calls`
@@ -185,7 +185,7 @@ fn try_all(new: NewSubject, mut patience: Duration) -> Tried {
 ///
 /// # Panics
 ///
-/// If a rule does not hold: with what was done for the first, and a list.
+/// If a rule does not hold: with what was done for the shortest, and a list.
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "this is how a test fails")]
 pub fn hold_all<S: Subject + 'static>(module: &str) {
@@ -202,9 +202,10 @@ pub fn hold_all<S: Subject + 'static>(module: &str) {
         // A report that cannot be written is no failure of the queue.
         let _ = writeln!(stderr(), "{module}, {why}: {names}");
     }
-    if let Some((_, first)) = broken.first() {
+    let shortest = broken.iter().min_by_key(|(rule, _)| rule.steps.len());
+    if let Some((_, failure)) = shortest {
         let rules: Vec<_> = broken.iter().map(|(rule, _)| *rule).collect();
-        panic!("{first}\n\n{}", list(&rules));
+        panic!("{failure}\n\n{}", list(&rules));
     }
 }
 

@@ -238,7 +238,7 @@ impl Arguments for Words<'_> {
     }
 
     fn delay(&mut self) -> Duration {
-        self.read("time", time)
+        self.read("time, such as 5ms", time)
     }
 
     fn short(&mut self) -> Duration {

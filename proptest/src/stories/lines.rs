@@ -50,6 +50,13 @@ fn unfolded(lines: &[Line]) -> Result<Vec<Line>, String> {
         let (block, next) = after.split_at(inside.count());
         rest = next;
         let head = first.text.trim();
+        let repeats = head.ends_with(" times") || head.starts_with("for ");
+        if repeats == block.is_empty() {
+            return Err(first.wrong(match repeats {
+                true => "nothing below it is indented",
+                false => "lines below it are indented",
+            }));
+        }
         if let Some(times) = head.strip_suffix(" times") {
             let times = times.parse().map_err(|_| first.wrong("no number"))?;
             steps.extend(repeat_n(unfolded(block)?, times).flatten());
@@ -67,10 +74,8 @@ fn unfolded(lines: &[Line]) -> Result<Vec<Line>, String> {
                 }
                 steps.extend(unfolded(&block)?);
             }
-        } else if block.is_empty() {
-            steps.extend(first.simple());
         } else {
-            return Err(first.wrong("lines below it are indented"));
+            steps.extend(first.simple());
         }
     }
     Ok(steps)

@@ -139,7 +139,7 @@ fn the_readme_shows_what_is_reported_of_a_lost_wake() {
 
 /// As the test `suite::rules` does.
 #[test]
-fn the_first_rule_that_fails_is_shown_and_all_are_listed() {
+fn the_shortest_rule_that_fails_is_shown_and_all_are_listed() {
     let report = failure_of(|| hold_all::<Faulty<LOSES_THE_WAKE>>("toy"));
     assert!(report.starts_with("waits::a_woken_getter_passes_the_wake_on\n"));
     let (_, list) = report.split_once("\n\nRules that fail:\n").unwrap();
