@@ -60,15 +60,11 @@
 //! assert!(failure.timeline.contains("write: fails, the request was LOST"));
 //! ```
 
-mod breach;
 mod check;
-mod choices;
-mod clock;
 mod context;
 mod driver;
 mod history;
 mod plan;
-mod queue;
 mod shrink;
 mod worker;
 
@@ -78,13 +74,11 @@ use std::hash::Hash;
 use proptest::strategy::BoxedStrategy;
 use requeue_core::Action;
 
-pub use breach::{Breach, Property};
-pub use check::{Check, Failure, Settings, Summary};
-pub use choices::Fault;
+pub use check::{Breach, Check, Failure, Property, Settings, Summary};
 pub use context::{CallFailed, Context, Keys};
 pub use driver::Simulation;
-pub use plan::Stop;
-pub use queue::SimQueue;
+pub use plan::{Fault, Stop};
+pub use worker::SimQueue;
 
 /// What a reconciler works on, and what has to be true of it.
 ///

@@ -122,8 +122,8 @@ fn nothing_that_production_does_is_left_out_and_a_seed_gives_the_same_history_ag
     let different = histories.windows(2).all(|pair| pair[0] != pair[1]);
     assert!(different, "seeds differ");
     let happenings = "the request was LOST|the answer was LOST|done LATE|PANICS: simulated|\
-        run is ABORTED|SHUT DOWN: it drains|SHUT DOWN: what runs may end|\
-        SHUT DOWN: what runs is aborted|SHUT DOWN: the process dies|handed back\n|too early\n|\
+        run is ABORTED|SHUT DOWN: Drain|SHUT DOWN: Finish|\
+        SHUT DOWN: Abort|SHUT DOWN: Crash|handed back\n|too early\n|\
         refused, the queue is shutting down|add: dirty|add: coalesced|attempt 4";
     for happening in happenings.split('|') {
         let seen = histories.iter().any(|history| history.contains(happening));

@@ -13,13 +13,11 @@ use requeue_core::storage::Storage;
 use requeue_core::{Queue, Workers};
 
 use super::World;
-use super::breach::{Breach, Property};
-use super::choices::{ChoiceRng, Choices, Chosen, Fault};
 use super::driver::Simulation;
 use super::history::excerpt;
-use super::plan::{PlanOf, drawn};
-use super::queue::{Start, processes};
+use super::plan::{Choices, Chosen, Fault, PlanOf, Temper, Tree, drawn, seeded};
 use super::shrink::shrunk;
+use super::worker::{Simulated, Start, processes};
 
 /// Many histories of one world, each from its seed.
 ///
@@ -102,7 +100,9 @@ impl<W: World> Check<W> {
             world: Box::new(world),
             workers: Rc::new(Workers::new(2)),
             // Its hashes are random, and no result depends on them: lists and a heap have an order.
-            start: processes(|| Queue::growable(default_controller())),
+            start: processes::<W, Simulated<_, _, _, _, _>>(|| {
+                Queue::growable(default_controller())
+            }),
             settings: Settings {
                 events_max: 24,
                 within: Duration::from_secs(10),
@@ -160,7 +160,7 @@ impl<W: World> Check<W> {
         S: Storage + Suspends<P> + 'static,
         M: Metrics + 'static,
     {
-        self.start = processes(queue);
+        self.start = processes::<W, Simulated<_, P, L, S, M>>(queue);
         self
     }
 
@@ -191,13 +191,18 @@ impl<W: World> Check<W> {
     ///
     /// If a property is broken, with the [failure](Failure); or if a variable is not a number.
     #[track_caller]
+    #[expect(clippy::panic, reason = "this is how a test fails")]
     pub fn run(self) {
+        let number = |variable: &str| {
+            let text = env::var(variable).ok()?;
+            let number = text.parse();
+            Some(number.unwrap_or_else(|error| panic!("{variable}={text}: {error}")))
+        };
         let seeds = number("REQUEUE_SIM_SEEDS").unwrap_or(self.seeds);
         let outcome = match number("REQUEUE_SIM_SEED") {
             Some(seed) => self.replay(seed),
             None => self.find_from(number("REQUEUE_SIM_FIRST").unwrap_or(0), seeds),
         };
-        #[expect(clippy::panic, reason = "this is how a test fails")]
         if let Err(failure) = outcome {
             panic!("{failure}");
         }
@@ -247,9 +252,7 @@ impl<W: World> Check<W> {
     /// # Ok::<(), Failure>(())
     /// ```
     pub fn replay(&self, seed: u64) -> Result<Summary, Failure> {
-        let (mut plan, trees) = drawn(&(self.world)(), seed, &self.settings);
-        let first = self.draw(seed, &plan);
-        plan.chosen = std::mem::take(&mut first.history.choices.borrow_mut().chosen);
+        let (mut plan, trees, first) = self.draw(seed);
         let summary = Summary {
             histories: 1,
             runs: first.history.runs.take().into_values().sum(),
@@ -260,7 +263,7 @@ impl<W: World> Check<W> {
             return Ok(summary);
         }
         let (events_drawn, choices_drawn) = (plan.events(), plan.chosen.len());
-        let mut again = self.play(&plan);
+        let mut again = self.repeat(&plan);
         if again.timeline() != first.timeline() {
             let reason = "something in the world is left to chance: it was only played once more";
             again.breach = Some(Breach {
@@ -269,10 +272,10 @@ impl<W: World> Check<W> {
             });
         } else if let Some(breach) = first.breach {
             plan = shrunk::<W>(plan, trees, |plan| {
-                let other = self.play(plan).breach;
+                let other = self.repeat(plan).breach;
                 other.is_some_and(|other| other.property == breach.property)
             });
-            again = self.play(&plan);
+            again = self.repeat(&plan);
         }
         let timeline = excerpt(&again.timeline());
         again.breach.map_or(Ok(summary), |breach| {
@@ -299,8 +302,7 @@ impl<W: World> Check<W> {
     /// assert_eq!(check.history(7), check.history(7));
     /// ```
     pub fn history(&self, seed: u64) -> String {
-        let (plan, _) = drawn(&(self.world)(), seed, &self.settings);
-        self.draw(seed, &plan).timeline()
+        self.draw(seed).2.timeline()
     }
 
     /// Creates a simulation with these workers and queues, for a scripted test, in which nothing is
@@ -309,20 +311,24 @@ impl<W: World> Check<W> {
         Simulation::new(self, Choices::new(Chosen::new(), None))
     }
 
-    /// Plays a plan with choices that are drawn from the seed.
-    fn draw(&self, seed: u64, plan: &PlanOf<W>) -> Simulation<W> {
-        let rng = ChoiceRng::new(seed, plan.events(), &self.settings);
-        self.played(plan, Choices::new(Chosen::new(), Some(rng)))
+    /// Draws the plan of a seed, and plays it.
+    fn draw(&self, seed: u64) -> (PlanOf<W>, Vec<Tree<W>>, Simulation<W>) {
+        let mut runner = seeded(seed);
+        let (mut plan, trees) = drawn(&(self.world)(), &mut runner, &self.settings);
+        let temper = Temper::new(runner.new_rng(), plan.events(), &self.settings);
+        let played = self.play(&plan, Choices::new(Chosen::new(), Some(temper)));
+        plan.chosen = std::mem::take(&mut played.history.choices.borrow_mut().chosen);
+        (plan, trees, played)
     }
 
     /// Plays a plan with its own choices.
-    fn play(&self, plan: &PlanOf<W>) -> Simulation<W> {
-        self.played(plan, Choices::new(plan.chosen.clone(), None))
+    fn repeat(&self, plan: &PlanOf<W>) -> Simulation<W> {
+        self.play(plan, Choices::new(plan.chosen.clone(), None))
     }
 
-    fn played(&self, plan: &PlanOf<W>, choices: Choices<W::Key>) -> Simulation<W> {
+    fn play(&self, plan: &PlanOf<W>, choices: Choices<W::Key>) -> Simulation<W> {
         let mut simulation = Simulation::new(self, choices);
-        simulation.breach = simulation.play(plan).err();
+        simulation.breach = simulation.play(&plan.happenings).err();
         simulation
     }
 }
@@ -338,6 +344,50 @@ pub struct Summary {
     /// Steps in them.
     pub steps: u64,
 }
+
+/// A kind of promise that a history can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Property {
+    /// [`World::always`], after some step.
+    Always,
+    /// [`World::eventually`], once all was quiet.
+    Eventually,
+    /// A run ends.
+    RunEnds,
+    /// A history ends: it does not take steps for ever.
+    HistoryEnds,
+    /// The world's own code does not panic.
+    WorldPanics,
+    /// The same seed gives the same history.
+    SameSeedSameHistory,
+}
+
+/// A property that does not hold, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Breach {
+    /// The property that does not hold.
+    pub property: Property,
+    /// The reason in words, with the virtual time, and the key if there is one.
+    pub reason: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.property {
+            Property::Always => "`always` does not hold",
+            Property::Eventually => "`eventually` does not hold",
+            Property::RunEnds => "a run does not end",
+            Property::HistoryEnds => "there is no end to it",
+            Property::WorldPanics => "the world panics",
+            Property::SameSeedSameHistory => "the same seed gives another history",
+        };
+        write!(f, "{what}: {}", self.reason)
+    }
+}
+
+impl std::error::Error for Breach {}
 
 /// A seed that fails, and the shortest history found that breaks the same property. Its `Display`
 /// is the whole report.
@@ -366,7 +416,7 @@ impl fmt::Display for Failure {
         writeln!(f, "to replay it: REQUEUE_SIM_SEED={}", self.seed)?;
         writeln!(
             f,
-            "the shortest history found, with {} of {} events and {} of {} turns of chance:",
+            "the shortest history found, with {} of {} events and {} of {} choices:",
             self.events, self.events_drawn, self.choices, self.choices_drawn
         )?;
         f.write_str(&self.timeline)
@@ -374,19 +424,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// The number in a variable of the environment, if it is set.
-#[expect(
-    clippy::panic,
-    reason = "a test with a setting that is no number fails"
-)]
-fn number(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    match text.parse() {
-        Ok(number) => Some(number),
-        Err(error) => panic!("{variable}={text}: {error}"),
-    }
-}
 
 /// Every so many seeds one is played twice.
 const TWICE_EVERY: u64 = 16;

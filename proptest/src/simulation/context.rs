@@ -15,9 +15,10 @@ use requeue_core::binding::Clock;
 use requeue_core::{AddOptions, Added, Instant, Rejected, RunContext};
 
 use super::World;
-use super::choices::{Choice, Fault, Point};
-use super::history::History;
-use super::worker::Run;
+use super::history::{History, Run};
+use super::plan::Fault::{Abort, AnswerLost, EffectLate, Panic, RequestLost};
+use super::plan::{Choice, Fault};
+use super::worker::yield_now;
 
 /// The keys of the queue; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///
@@ -25,10 +26,8 @@ use super::worker::Run;
 #[derive(Clone)]
 pub struct Keys<K> {
     pub(super) history: Rc<History<K>>,
-    /// The worker whose run has this. `None` in the world.
-    pub(super) worker: Option<usize>,
-    /// The key of that run.
-    pub(super) key: Option<K>,
+    /// The run that has this. `None` in the world.
+    pub(super) run: Option<Rc<Run<K>>>,
 }
 
 impl<K: Ord + Clone + Debug + 'static> Keys<K> {
@@ -73,8 +72,7 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
             }
             Err(other) => other.to_string(),
         };
-        let what = format!("{how}: {outcome}");
-        self.history.write(self.worker, Some(&key), what);
+        self.write(Some(&key), format!("{how}: {outcome}"));
         scheduled.map(|scheduled| scheduled.added)
     }
 
@@ -146,7 +144,7 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
             true => format!("suspend: for {timeout:?} at most"),
             false => String::from("suspend: the queue does not have the key"),
         };
-        self.history.write(self.worker, Some(key), what);
+        self.write(Some(key), what);
         suspends
     }
 
@@ -157,8 +155,7 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     pub fn resume(&self, key: &K) -> bool {
         let was_suspended = self.history.queue().resume(key);
         let was = if was_suspended { "was" } else { "was not" };
-        let what = format!("resume: it {was} suspended");
-        self.history.write(self.worker, Some(key), what);
+        self.write(Some(key), format!("resume: it {was} suspended"));
         was_suspended
     }
 
@@ -198,24 +195,30 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
 
     /// Returns the virtual time.
     pub fn now(&self) -> Instant {
-        self.history.now()
+        self.history.clock.now()
     }
 
     /// Writes a line into the history.
     pub fn note(&self, note: impl Into<String>) {
-        self.history.write(self.worker, self.key.as_ref(), note);
+        self.write(self.run.as_ref().map(|run| &run.key), note);
+    }
+
+    fn write(&self, key: Option<&K>, what: impl Into<String>) {
+        let worker = self.run.as_ref().map(|run| run.worker);
+        self.history.write(worker, key, what);
     }
 }
 
 impl<K: Ord + Clone + Debug + 'static> Clock for Keys<K> {
     fn now(&self) -> Instant {
-        self.history.now()
+        self.history.clock.now()
     }
 }
 
 impl<K: Debug> Debug for Keys<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Keys").field(&self.key).finish()
+        let key = self.run.as_ref().map(|run| &run.key);
+        f.debug_tuple("Keys").field(&key).finish()
     }
 }
 
@@ -246,7 +249,6 @@ pub struct Context<W: World> {
     pub(super) world: Rc<RefCell<W>>,
     pub(super) keys: Keys<W::Key>,
     pub(super) run: Rc<Run<W::Key>>,
-    pub(super) context: RunContext,
 }
 
 impl<W: World> Context<W> {
@@ -271,13 +273,13 @@ impl<W: World> Context<W> {
         effect: impl FnOnce(&mut W) -> T + 'static,
     ) -> Result<T, CallFailed> {
         let call = name.into();
-        let request = self.choose(Point::Request);
+        let request = self.choose(&[RequestLost, EffectLate, Panic, Abort]);
         if !request.delay.is_zero() {
             self.note(format!("{call}: sent, {:?} on its way", request.delay));
         }
         self.meet(request).await;
         if let Some(fault) = request.fault {
-            if fault == Fault::EffectLate {
+            if fault == EffectLate {
                 self.note(format!("{call}: fails, and may come LATE"));
                 self.land_late(call.clone(), effect);
             } else {
@@ -286,8 +288,8 @@ impl<W: World> Context<W> {
             return Err(CallFailed { call });
         }
         let result = self.world(effect);
-        let (answer, done) = (self.choose(Point::Answer), self.now());
-        let is_lost = answer.fault == Some(Fault::AnswerLost);
+        let (answer, done) = (self.choose(&[AnswerLost, Panic, Abort]), self.now());
+        let is_lost = answer.fault == Some(AnswerLost);
         match answer.delay {
             Duration::ZERO if is_lost => {}
             Duration::ZERO => self.note(format!("{call}: done")),
@@ -306,19 +308,19 @@ impl<W: World> Context<W> {
 
     /// Plans the effect of a call that has failed.
     fn land_late<T>(&self, call: Cow<'static, str>, effect: impl FnOnce(&mut W) -> T + 'static) {
-        let choice = self.choose(Point::Turn);
         let (world, key) = (Rc::clone(&self.world), self.run.key.clone());
-        let mut keys = self.keys.clone();
-        keys.worker = None;
-        let at = self.now() + LATE + choice.delay;
-        let clock = self.keys.history.clock.clone();
-        clock.plan(at, choice.rank, move || {
+        let history = Rc::clone(&self.keys.history);
+        let sleep = history.sleep(LATE + self.choose(&[]).delay);
+        let keys = Keys { history, run: None };
+        let land = async move {
+            sleep.await;
             effect(&mut world.borrow_mut());
             keys.history.last_trouble.set(keys.now());
-            keys.note(format!("{call}: done LATE"));
+            keys.write(Some(&key), format!("{call}: done LATE"));
             // A key that is refused at a shutdown is added to the next process.
             let _ = keys.add(key);
-        });
+        };
+        self.keys.history.spawn(Box::pin(land));
     }
 
     /// Reads or changes the world. No time passes.
@@ -337,11 +339,8 @@ impl<W: World> Context<W> {
     /// The future may be dropped at any time.
     pub async fn sleep(&self, delay: Duration) {
         self.note(format!("sleeps {delay:?}"));
-        self.meet(Choice {
-            delay,
-            ..Choice::default()
-        })
-        .await;
+        let fault = None;
+        self.meet(Choice { delay, fault }).await;
     }
 
     /// Lets other tasks run, for as long as the seed decides. A fault may end the run here.
@@ -350,8 +349,7 @@ impl<W: World> Context<W> {
     ///
     /// The future may be dropped at any time.
     pub async fn pause(&self) {
-        let choice = self.choose(Point::Pause);
-        self.meet(choice).await;
+        self.meet(self.choose(&[Panic, Abort])).await;
     }
 
     /// Returns the virtual time.
@@ -362,7 +360,7 @@ impl<W: World> Context<W> {
     /// Returns what the runtimes' `run_with` tells a run: which attempt it is, its deadline, and
     /// whether the key was suspended and not resumed in time.
     pub fn run(&self) -> RunContext {
-        self.context
+        self.run.context
     }
 
     /// Returns where more keys are added.
@@ -375,23 +373,25 @@ impl<W: World> Context<W> {
         self.keys.note(note);
     }
 
-    fn choose(&self, point: Point) -> Choice {
-        self.keys.history.choose(self.run.next_site(), point)
+    fn choose(&self, possible: &[Fault]) -> Choice {
+        self.keys.history.choose(&self.run, possible)
     }
 
     /// Waits for the delay of a choice, and then applies its fault if that ends the run.
     async fn meet(&self, choice: Choice) {
-        let history = &self.keys.history;
-        let until = self.now() + choice.delay;
-        history.clock.alarm(until, choice.rank).await;
+        // One wake for each choice, so that a shorter delay leaves the sites of others as they are.
+        match choice.delay {
+            Duration::ZERO => yield_now().await,
+            delay => self.keys.history.sleep(delay).await,
+        }
         match choice.fault {
             // Not `panic!`, which would be reported by the hook for panics.
-            Some(Fault::Panic) => resume_unwind(Box::new("simulated")),
-            Some(Fault::Abort) => {
-                history.aborts.set(true);
+            Some(Panic) => resume_unwind(Box::new("simulated")),
+            Some(Abort) => {
+                self.keys.history.aborts.set(true);
                 pending().await
             }
-            Some(Fault::RequestLost | Fault::AnswerLost | Fault::EffectLate) | None => {}
+            _ => {}
         }
     }
 }
@@ -402,7 +402,6 @@ impl<W: World> Clone for Context<W> {
             world: Rc::clone(&self.world),
             keys: self.keys.clone(),
             run: Rc::clone(&self.run),
-            context: self.context,
         }
     }
 }

@@ -8,19 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake};
 use std::time::Duration;
 
+use requeue_core::binding::Clock;
 use requeue_core::{Instant, Leftover, Workers};
 
 use super::World;
-use super::breach::{Breach, Property};
-use super::check::{Check, Settings};
-use super::choices::{Choices, Fault, Point, Site};
-use super::clock::VirtualClock;
+use super::check::{Breach, Check, Property, Settings};
 use super::context::Keys;
-use super::history::{History, timeline};
-use super::plan::{PlanOf, Stop, What};
-use super::queue::{Spawn, Start};
-use super::worker::{CurrentRun, Run, Task, WorkerLoop};
+use super::history::{History, Run, is_pending};
+use super::plan::{Choices, Fault, Happening, Stop, What};
+use super::worker::{Spawn, Start, Task, WorkerLoop};
 use crate::caught::guarded;
+use crate::subject::HandClock;
 
 /// A world, its queue and its workers, on virtual time: for scripted tests. Made by
 /// [`Check::by_hand`](super::Check::by_hand).
@@ -90,28 +88,25 @@ pub struct Simulation<W: World> {
     start: Rc<Start<W>>,
     settings: Settings,
     spawn: Spawn<W>,
-    slots: Vec<Slot<W>>,
-    /// The worker whose turn it is.
-    turn: Rc<Cell<Option<usize>>>,
-    /// The successor begins with what the world lists.
+    slots: Vec<Slot>,
+    /// The worker after the one that was polled last.
+    next: usize,
+    /// Whether the next process begins with the keys that the world lists.
     has_crashed: bool,
     pub(super) steps: u64,
     pub(super) breach: Option<Breach>,
 }
 
 /// One worker: its task, and its waker.
-struct Slot<W: World> {
+#[derive(Default)]
+struct Slot {
     /// `None` if the worker has ended.
     task: Option<Task>,
     bell: Arc<Bell>,
-    run: CurrentRun<W::Key>,
-    /// Whether its next poll is planned.
-    has_turn: bool,
-    /// How many times it had a turn without a run.
-    looks: u32,
 }
 
 /// A worker's waker.
+#[derive(Default)]
 struct Bell(AtomicBool);
 
 impl Wake for Bell {
@@ -122,14 +117,16 @@ impl Wake for Bell {
 
 impl<W: World> Simulation<W> {
     pub(super) fn new(check: &Check<W>, choices: Choices<W::Key>) -> Self {
-        let clock = VirtualClock::new();
+        let clock = HandClock::new();
         let (queue, spawn) = (check.start)(clock.clone());
         let history = History {
             clock,
             queue: RefCell::new(queue),
             choices: RefCell::new(choices),
-            log: RefCell::default(),
+            lines: RefCell::default(),
             runs: RefCell::default(),
+            active: RefCell::default(),
+            late: RefCell::default(),
             refused: RefCell::default(),
             drain_limit: Cell::new(check.workers.drain_limit()),
             aborts: Cell::new(false),
@@ -143,7 +140,7 @@ impl<W: World> Simulation<W> {
             settings: check.settings.clone(),
             spawn,
             slots: Vec::new(),
-            turn: Rc::default(),
+            next: 0,
             has_crashed: false,
             steps: 0,
             breach: None,
@@ -154,8 +151,7 @@ impl<W: World> Simulation<W> {
     pub fn keys(&self) -> Keys<W::Key> {
         Keys {
             history: Rc::clone(&self.history),
-            worker: None,
-            key: None,
+            run: None,
         }
     }
 
@@ -224,15 +220,15 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn step(&mut self) -> Result<bool, Breach> {
-        let Some(next) = self.next_time() else {
-            return self.attempt(|_| Ok(false));
-        };
+        let next = self.next_time();
         self.attempt(|simulation| {
+            let Some(next) = next else {
+                return Ok(false);
+            };
             simulation.move_to(next)?;
-            if let Some(task) = simulation.history.clock.next_task() {
-                task();
-            }
-            if let Some(number) = simulation.turn.take() {
+            if !simulation.land()
+                && let Some(number) = simulation.woken()
+            {
                 simulation.poll(number);
             }
             simulation.look_after()?;
@@ -260,7 +256,7 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn advance(&mut self, by: Duration) -> Result<(), Breach> {
-        let end = self.history.now() + by;
+        let end = self.history.clock.now() + by;
         while self.next_time().is_some_and(|next| next <= end) {
             self.step()?;
         }
@@ -337,25 +333,27 @@ impl<W: World> Simulation<W> {
 
     /// Returns the history so far: the virtual time, who, the key, and what.
     pub fn timeline(&self) -> String {
-        timeline(&self.history.log.borrow())
+        self.history.timeline()
     }
 
     /// Lets all of a plan happen at its times, until all is quiet. Bounded by the steps that a
     /// simulation takes.
-    pub(super) fn play(&mut self, plan: &PlanOf<W>) -> Result<(), Breach> {
-        let mut coming = plan.happenings.iter().peekable();
+    pub(super) fn play(&mut self, happenings: &[Happening<W::Event>]) -> Result<(), Breach> {
+        let mut coming = happenings.iter().peekable();
+        let mut at = Instant::EPOCH;
         loop {
             if self.is_over() {
                 let leftovers = self.leftovers();
                 self.restart(leftovers);
             }
             let next = self.next_time();
-            let is_first = |at| next.is_none_or(|next| next >= Instant::EPOCH + at);
-            if let Some(happening) = coming.next_if(|it| is_first(it.at)) {
-                self.move_to(Instant::EPOCH + happening.at)?;
-                self.history.last_trouble.set(self.history.now());
+            let is_first = |it: &&Happening<_>| next.is_none_or(|next| next >= at + it.gap);
+            if let Some(happening) = coming.next_if(is_first) {
+                at = at + happening.gap;
+                self.move_to(at)?;
+                self.history.last_trouble.set(at);
                 match &happening.what {
-                    What::Event(event, _) => self.happen(event)?,
+                    What::Event(event) => self.happen(event)?,
                     What::Stop(stop) => self.begin_stop(*stop)?,
                 }
                 continue;
@@ -364,7 +362,7 @@ impl<W: World> Simulation<W> {
                 self.no_run(|_| true)?;
                 break;
             }
-            let (now, settle) = (self.history.now(), self.settings.settle);
+            let (now, settle) = (self.history.clock.now(), self.settings.settle);
             let calm = now.saturating_since(self.history.last_trouble.get());
             // If keys run again for ever there is a moment when none is active; or else it is late.
             let is_quiet = calm >= settle && self.history.queue().is_idle();
@@ -401,15 +399,6 @@ impl<W: World> Simulation<W> {
     }
 
     fn start_worker(&mut self, number: usize) {
-        if number == self.slots.len() {
-            self.slots.push(Slot {
-                task: None,
-                bell: Arc::new(Bell(AtomicBool::new(false))),
-                run: CurrentRun::default(),
-                has_turn: false,
-                looks: 0,
-            });
-        }
         let slot = &mut self.slots[number];
         slot.bell.0.store(true, Ordering::Relaxed);
         slot.task = Some((self.spawn)(WorkerLoop {
@@ -417,23 +406,23 @@ impl<W: World> Simulation<W> {
             workers: Rc::clone(&self.workers),
             world: Rc::clone(&self.world),
             history: Rc::clone(&self.history),
-            run: Rc::clone(&slot.run),
         }));
     }
 
     fn poll(&mut self, number: usize) {
+        self.next = number + 1;
         let slot = &mut self.slots[number];
-        slot.has_turn = false;
+        slot.bell.0.store(false, Ordering::Relaxed);
         let Some(task) = &mut slot.task else {
             return;
         };
         let waker = Arc::clone(&slot.bell).into();
-        let poll = task.as_mut().poll(&mut Context::from_waker(&waker));
-        if let Some(run) = &*slot.run.borrow() {
-            run.polls.set(run.polls.get() + 1);
-        }
-        if poll.is_ready() {
+        let mut context = Context::from_waker(&waker);
+        if task.as_mut().poll(&mut context).is_ready() {
             slot.task = None;
+        }
+        if let Some(run) = self.history.active.borrow().get(&number) {
+            run.polls.set(run.polls.get() + 1);
         }
         if self.history.aborts.take() {
             self.abort(number);
@@ -441,54 +430,54 @@ impl<W: World> Simulation<W> {
         }
     }
 
-    /// The worker's task is dropped, and the guard of its run with it: the key is retried.
+    /// Drops the worker's task, and the guard of its run with it: the key is retried.
     fn abort(&mut self, number: usize) {
-        let slot = &mut self.slots[number];
-        if let Some(run) = slot.run.take() {
+        let run = self.history.active.borrow_mut().remove(&number);
+        if let Some(run) = run {
             let what = "run is ABORTED, its future dropped";
             self.history.write(Some(number), Some(&run.key), what);
             self.workers.aborted(&run.key);
         }
-        slot.task = None;
+        self.slots[number].task = None;
     }
 
-    /// When there is something to do next, now that all workers are there, and those who were woken
-    /// have their turns.
+    /// Starts missing workers, and returns when there is something to do next.
     fn next_time(&mut self) -> Option<Instant> {
-        for number in 0..self.workers.count() {
-            let slot = self.slots.get(number);
-            let is_missing = slot.is_none_or(|slot| slot.task.is_none());
+        let count = self.workers.count();
+        let len = self.slots.len().max(count);
+        self.slots.resize_with(len, Slot::default);
+        for number in 0..count {
+            let is_missing = self.slots[number].task.is_none();
             if is_missing && !self.history.queue().is_shutting_down() {
                 self.start_worker(number);
             }
         }
-        let history = &self.history;
-        for (number, slot) in self.slots.iter_mut().enumerate() {
-            let was_woken = slot.bell.0.swap(false, Ordering::Relaxed);
-            if !was_woken || slot.has_turn {
-                continue;
-            }
-            let site = slot.run.borrow().as_ref().map(|run| run.next_site());
-            let site = site.unwrap_or_else(|| {
-                slot.looks += 1;
-                let (key, run, point) = (None, number as u64, slot.looks);
-                Site { key, run, point }
-            });
-            let choice = history.choose(site, Point::Turn);
-            let (at, turn) = (history.now() + choice.delay, Rc::clone(&self.turn));
-            let clock = &history.clock;
-            clock.plan(at, choice.rank, move || turn.set(Some(number)));
-            slot.has_turn = true;
-        }
-        history.clock.next_time()
+        let now = self.woken().map(|_| self.history.clock.now());
+        now.or_else(|| self.history.clock.next_due())
+    }
+
+    /// Returns a worker that was woken. Each waits for all others at most.
+    fn woken(&self) -> Option<usize> {
+        let len = self.slots.len();
+        let mut numbers = (self.next..len).chain(0..len);
+        numbers.find(|number| self.slots[*number].bell.0.load(Ordering::Relaxed))
+    }
+
+    /// Lets requests land whose time has come. Returns whether there were any.
+    fn land(&self) -> bool {
+        let mut late = self.history.late.borrow_mut();
+        let before = late.len();
+        late.retain_mut(is_pending);
+        late.len() < before
     }
 
     /// Lets time pass, now that everything is done that was to be done.
     fn move_to(&self, next: Instant) -> Result<(), Breach> {
-        if next > self.history.now() {
+        let by = next.saturating_since(self.history.clock.now());
+        if by > Duration::ZERO {
             let age = |run: &Run<_>| next.saturating_since(run.began);
             self.no_run(|run| age(run) > self.settings.run_max)?;
-            self.history.clock.set(next);
+            self.history.clock.advance(by);
         }
         Ok(())
     }
@@ -507,19 +496,19 @@ impl<W: World> Simulation<W> {
 
     /// Checks that no run is one that does not end.
     fn no_run(&self, is_endless: impl Fn(&Run<W::Key>) -> bool) -> Result<(), Breach> {
-        for (number, slot) in self.slots.iter().enumerate() {
-            if let Some(run) = slot.run.borrow().as_ref().filter(|run| is_endless(run)) {
-                let reason = format!(
-                    "run {} of {:?} began at {} on worker {number} and was polled {} times",
-                    run.number,
-                    run.key,
-                    run.began,
-                    run.polls.get()
-                );
-                return Err(self.breach(Property::RunEnds, &reason));
-            }
-        }
-        Ok(())
+        let active = self.history.active.borrow();
+        let Some(run) = active.values().find(|run| is_endless(run)) else {
+            return Ok(());
+        };
+        let reason = format!(
+            "run {} of {:?} began at {} on worker {} and was polled {} times",
+            run.number,
+            run.key,
+            run.began,
+            run.worker,
+            run.polls.get()
+        );
+        Err(self.breach(Property::RunEnds, &reason))
     }
 
     fn holds(&self, property: Property, check: fn(&W) -> Result<(), String>) -> Result<(), Breach> {
@@ -531,18 +520,12 @@ impl<W: World> Simulation<W> {
     fn breach(&self, property: Property, reason: &str) -> Breach {
         Breach {
             property,
-            reason: format!("{reason} (at {})", self.history.now()),
+            reason: format!("{reason} (at {})", self.history.clock.now()),
         }
     }
 
     fn begin_stop(&mut self, stop: Stop) -> Result<(), Breach> {
-        let how = match stop {
-            Stop::Drain => "it drains",
-            Stop::Finish => "what runs may end",
-            Stop::Abort => "what runs is aborted",
-            Stop::Crash => "the process dies",
-        };
-        let what = format!("the queue is SHUT DOWN: {how}");
+        let what = format!("the queue is SHUT DOWN: {stop:?}");
         self.history.write(None, None, what);
         if stop != Stop::Drain {
             self.history.drain_limit.set(Some(Duration::ZERO));

@@ -1,115 +1,139 @@
-//! What the world, the runs and the simulation share: the queue, the clock, what is left to chance,
-//! and what has happened, with its lines.
+//! What the world, the runs and the simulation share: the queue, the clock, the choices, and the
+//! lines of the history so far.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt::{Debug, Write};
+use std::fmt::Debug;
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
-use requeue_core::Instant;
 use requeue_core::binding::Clock;
+use requeue_core::{Instant, RunContext};
 
-use super::choices::{Choice, Choices, Point, Site};
-use super::clock::VirtualClock;
-use super::queue::AnyQueue;
+use super::plan::{Choice, Choices, Fault, Site};
+use super::worker::{AnyQueue, Task};
+use crate::subject::{HandClock, Sleep};
 
 pub(super) struct History<K> {
-    pub(super) clock: VirtualClock,
+    pub(super) clock: HandClock,
     pub(super) queue: RefCell<Rc<dyn AnyQueue<K>>>,
     pub(super) choices: RefCell<Choices<K>>,
-    pub(super) log: RefCell<Vec<Entry<K>>>,
+    /// Lines: the virtual time, who, the key, and what.
+    pub(super) lines: RefCell<Vec<[String; 4]>>,
+    /// Requests that have failed and will have their effect.
+    pub(super) late: RefCell<Vec<Task>>,
     /// How many runs each key has had.
     pub(super) runs: RefCell<BTreeMap<K, u64>>,
-    /// Keys that were added after shutdown: a successor gets them.
+    /// The runs that have begun and not ended, by worker.
+    pub(super) active: RefCell<BTreeMap<usize, Rc<Run<K>>>>,
+    /// Keys that were added after shutdown. The next process gets them.
     pub(super) refused: RefCell<Vec<K>>,
     /// How long after shutdown workers take keys.
     pub(super) drain_limit: Cell<Option<Duration>>,
-    /// The run that is polled is to be dropped.
+    /// Whether to drop the run that is polled.
     pub(super) aborts: Cell<bool>,
     /// When an event, a fault or a shutdown happened last.
     pub(super) last_trouble: Cell<Instant>,
 }
 
-impl<K: Ord + Clone + Debug + 'static> History<K> {
-    pub(super) fn now(&self) -> Instant {
-        self.clock.now()
-    }
+/// One run of a key.
+pub(super) struct Run<K> {
+    pub(super) worker: usize,
+    pub(super) key: K,
+    /// Counts the runs of the key, from one.
+    pub(super) number: u64,
+    pub(super) began: Instant,
+    pub(super) context: RunContext,
+    pub(super) polls: Cell<u32>,
+    /// Counts the choices in the run.
+    points: Cell<u32>,
+}
 
+impl<K: Ord + Clone + Debug + 'static> History<K> {
     pub(super) fn queue(&self) -> Rc<dyn AnyQueue<K>> {
         Rc::clone(&self.queue.borrow())
     }
 
-    /// Writes a line: what a worker does with a key. `None` is the world, and no key.
-    pub(super) fn write(&self, worker: Option<usize>, key: Option<&K>, what: impl Into<String>) {
-        self.log.borrow_mut().push(Entry {
-            at: self.now(),
-            worker,
-            key: key.cloned(),
-            what: what.into(),
-        });
+    pub(super) fn sleep(&self, delay: Duration) -> Sleep {
+        self.clock.sleep_until(self.clock.now() + delay)
     }
 
-    pub(super) fn choose(&self, site: Site<K>, point: Point) -> Choice {
-        let choice = self.choices.borrow_mut().choose(site, point);
+    /// Begins a request that nobody waits for.
+    pub(super) fn spawn(&self, mut request: Task) {
+        // Only a timer that was polled is set.
+        if is_pending(&mut request) {
+            self.late.borrow_mut().push(request);
+        }
+    }
+
+    /// Makes the next choice in a run.
+    pub(super) fn choose(&self, run: &Run<K>, possible: &[Fault]) -> Choice {
+        let point = run.points.replace(run.points.get() + 1);
+        let site = Site {
+            key: run.key.clone(),
+            run: run.number,
+            point,
+        };
+        let choice = self.choices.borrow_mut().choose(site, possible);
         if choice.fault.is_some() {
-            self.last_trouble.set(self.now());
+            self.last_trouble.set(self.clock.now());
         }
         choice
     }
 
-    /// Counts a run of a key. Returns its number.
-    pub(super) fn count_run(&self, key: &K) -> u64 {
+    pub(super) fn begin_run(&self, worker: usize, key: K, context: RunContext) -> Rc<Run<K>> {
         let mut runs = self.runs.borrow_mut();
-        let runs = runs.entry(key.clone()).or_insert(0);
-        *runs += 1;
-        *runs
+        let number = runs.entry(key.clone()).or_insert(0);
+        *number += 1;
+        let run = Rc::new(Run {
+            worker,
+            key,
+            number: *number,
+            began: self.clock.now(),
+            context,
+            polls: Cell::new(0),
+            points: Cell::new(0),
+        });
+        self.active.borrow_mut().insert(worker, Rc::clone(&run));
+        run
+    }
+
+    /// Writes a line. Without a worker, it is of the world.
+    pub(super) fn write(&self, worker: Option<usize>, key: Option<&K>, what: impl Into<String>) {
+        let time = self.clock.now().to_string();
+        let who = worker.map_or(String::from("world"), |number| format!("worker {number}"));
+        let key = key.map_or(String::new(), |key| format!("{key:?}"));
+        self.lines.borrow_mut().push([time, who, key, what.into()]);
+    }
+
+    pub(super) fn timeline(&self) -> String {
+        let lines = self.lines.borrow();
+        let [times, whos, keys] = [0, 1, 2].map(|column| {
+            let widths = lines.iter().map(|line| line[column].chars().count());
+            widths.max().unwrap_or(0)
+        });
+        let texts = lines.iter().map(|[time, who, key, what]| {
+            format!("  {time:>times$}  {who:<whos$}  {key:<keys$}  {what}\n")
+        });
+        texts.collect()
     }
 }
 
-/// One line of a history.
-pub(super) struct Entry<K> {
-    pub(super) at: Instant,
-    /// `None` for the world, or the test.
-    pub(super) worker: Option<usize>,
-    pub(super) key: Option<K>,
-    pub(super) what: String,
+pub(super) fn is_pending(request: &mut Task) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    request.as_mut().poll(&mut context).is_pending()
 }
 
-/// The lines of a history: the virtual time, who, the key, and what.
-pub(super) fn timeline<K: Debug>(entries: &[Entry<K>]) -> String {
-    let columns = entries.iter().map(
-        |Entry {
-             at, worker, key, ..
-         }| {
-            let who = worker.map_or(String::from("world"), |number| format!("worker {number}"));
-            let key = key.as_ref().map_or(String::new(), |key| format!("{key:?}"));
-            [at.to_string(), who, key]
-        },
-    );
-    let columns: Vec<[String; 3]> = columns.collect();
-    let [times, whos, keys] = [0, 1, 2].map(|column| {
-        let widths = columns.iter().map(|line| line[column].chars().count());
-        widths.max().unwrap_or(0)
-    });
-    let mut text = String::new();
-    for ([time, who, key], Entry { what, .. }) in columns.iter().zip(entries) {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "  {time:>times$}  {who:<whos$}  {key:<keys$}  {what}");
-    }
-    text
-}
-
-/// The beginning and the end of a history that is too long to be read.
+/// Returns the beginning and the end of a timeline that is too long to be read.
 pub(super) fn excerpt(timeline: &str) -> String {
-    let lines: Vec<_> = timeline.split_inclusive('\n').collect();
+    let mut lines: Vec<_> = timeline.split_inclusive('\n').collect();
     let left_out = lines.len().saturating_sub(2 * EXCERPT);
-    if left_out == 0 {
-        return String::from(timeline);
-    }
-    let (first, last) = (&lines[..EXCERPT], &lines[EXCERPT + left_out..]);
     let between = format!("  … {left_out} lines are left out …\n");
-    [&first.concat(), &*between, &last.concat()].concat()
+    if left_out > 0 {
+        lines.splice(EXCERPT..EXCERPT + left_out, [&*between]);
+    }
+    lines.concat()
 }
 
 /// How many lines are shown at both ends of a history.

@@ -1,15 +1,44 @@
-//! The history to be: which events happen when, and how the queue is shut down.
+//! What a seed decides: which events come when, how the queue is shut down, how long calls take, who
+//! goes first, and what fails.
 
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::RngExt;
+use proptest::sample::select;
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::World;
 use super::check::Settings;
-use super::choices::{Chosen, seeded};
+
+/// Something that goes wrong in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A call fails, and had no effect.
+    RequestLost,
+    /// A call fails, and had its effect all the same.
+    AnswerLost,
+    /// A call fails, as one that times out, and has its effect later. Its key is added then, as by a
+    /// watch that sees the effect.
+    EffectLate,
+    /// The run panics.
+    Panic,
+    /// The run's future is dropped, as an aborted task's is.
+    Abort,
+}
+
+impl Fault {
+    /// All there are.
+    pub const ALL: &'static [Self] = &[
+        Self::RequestLost,
+        Self::AnswerLost,
+        Self::EffectLate,
+        Self::Panic,
+        Self::Abort,
+    ];
+}
 
 /// How a queue is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,110 +57,232 @@ pub enum Stop {
     Crash,
 }
 
-impl Stop {
-    /// From the simplest.
-    pub(super) const ALL: [Self; 4] = [Self::Drain, Self::Finish, Self::Abort, Self::Crash];
-}
-
 /// All that makes a history, apart from the world and its reconciler.
 #[derive(Clone)]
 pub(super) struct Plan<K, E> {
-    /// In the order of their times.
     pub(super) happenings: Vec<Happening<E>>,
     pub(super) chosen: Chosen<K>,
 }
 
 pub(super) type PlanOf<W> = Plan<<W as World>::Key, <W as World>::Event>;
 
-/// What happens from outside, and how long after the beginning.
+/// What happens from outside, and how long after what happened before.
 #[derive(Clone)]
 pub(super) struct Happening<E> {
-    pub(super) at: Duration,
+    pub(super) gap: Duration,
     pub(super) what: What<E>,
+    /// The number of its [`Tree`].
+    pub(super) tree: usize,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum What<E> {
-    /// An event, and the number of its [`Tree`].
-    Event(E, usize),
+    Event(E),
     Stop(Stop),
 }
 
-impl<K: Ord, E> Plan<K, E> {
-    pub(super) fn events(&self) -> usize {
-        let happenings = self.happenings.iter();
-        happenings
-            .filter(|it| matches!(it.what, What::Event(..)))
-            .count()
-    }
+/// How a happening that was drawn is made simpler.
+pub(super) type Tree<W> = Box<dyn ValueTree<Value = What<<W as World>::Event>>>;
 
-    /// Leaves out a run: what is chosen for later runs of the key is for those before them then.
-    pub(super) fn leave_out_run(&mut self, key: &K, run: u64) {
-        let chosen = std::mem::take(&mut self.chosen).into_iter();
-        let moved = chosen.filter_map(|(mut site, choice)| {
-            if site.key.as_ref() == Some(key) {
-                match site.run.cmp(&run) {
-                    Ordering::Less => {}
-                    Ordering::Equal => return None,
-                    Ordering::Greater => site.run -= 1,
-                }
-            }
-            Some((site, choice))
-        });
-        self.chosen = moved.collect();
+/// What is chosen at each site, apart from the defaults.
+pub(super) type Chosen<K> = BTreeMap<Site<K>, Choice>;
+
+/// Where in a history something is chosen. A site is named by the key and its run rather than by a
+/// count of steps, so that it means the same when other parts of the history are left out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Site<K> {
+    pub(super) key: K,
+    /// The number of the run of the key.
+    pub(super) run: u64,
+    /// Counts the choices within the run.
+    pub(super) point: u32,
+}
+
+/// What is chosen. The default is what happens where nothing is left to chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) delay: Duration,
+    pub(super) fault: Option<Fault>,
+}
+
+impl<K, E> Plan<K, E> {
+    pub(super) fn events(&self) -> usize {
+        let whats = self.happenings.iter().map(|it| &it.what);
+        whats.filter(|what| matches!(what, What::Event(_))).count()
     }
 }
 
-/// How an event that was drawn is made simpler.
-pub(super) type Tree<W> = Box<dyn ValueTree<Value = <W as World>::Event>>;
+/// Returns the random numbers of a seed.
+pub(super) fn seeded(seed: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config::default(), rng)
+}
 
-/// Draws the happenings of a seed.
+/// Draws a plan in which nothing is chosen yet.
 pub(super) fn drawn<W: World>(
     world: &W,
-    seed: u64,
+    runner: &mut TestRunner,
     settings: &Settings,
 ) -> (PlanOf<W>, Vec<Tree<W>>) {
-    let mut rng = seeded(seed, 1);
-    let mut runner = TestRunner::new_with_rng(Config::default(), seeded(seed, 3));
-    let strategy = world.event();
+    let mut rng = runner.new_rng();
+    let events = world.event().prop_map(What::Event).boxed();
     let most = [SHORT, 2 * SHORT, settings.events_max][rng.random_range(0..3)];
     let count = rng.random_range(1..=most.min(settings.events_max).max(1));
-    let span_ms = u64::try_from(settings.within.as_millis()).unwrap_or(u64::MAX);
     // Some histories are crowded, some are leisurely.
-    let span_ms = (span_ms / [1, 10, 100][rng.random_range(0..3)]).max(1);
+    let span_ms = (millis(settings.within) / [1, 10, 100][rng.random_range(0..3)]).max(1);
     let (mut happenings, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
-    let mut at = Duration::ZERO;
+    let mut at_ms = 0;
     for _ in 0..count {
-        // A third comes in bursts, and some of a burst are the same again.
-        let is_burst = rng.random_range(0..3) == 0;
+        // A third comes in bursts, and half of a burst is the same event again.
+        let is_burst = rng.random_ratio(1, 3);
         if !is_burst {
-            let gap = rng.random_range(0..=2 * span_ms / count as u64);
-            at += Duration::from_millis(gap);
+            at_ms += rng.random_range(0..=2 * span_ms / count as u64);
         }
-        let is_same = is_burst && rng.random_range(0..2) == 0 && !trees.is_empty();
-        if !is_same {
-            match strategy.new_tree(&mut runner) {
+        if !is_burst || trees.is_empty() || rng.random_ratio(1, 2) {
+            match events.new_tree(runner) {
                 Ok(tree) => trees.push(tree),
                 // A filter that was too strict: one event less.
                 Err(_) => continue,
             }
         }
-        let origin = trees.len() - 1;
-        let what = What::Event(trees[origin].current(), origin);
-        happenings.push(Happening { at, what });
+        happenings.push((at_ms, trees.len() - 1));
     }
-    if settings.shuts_down && rng.random_range(0..4) == 0 {
-        let within = u64::try_from(at.as_millis()).unwrap_or(u64::MAX) + span_ms / 4;
-        let count = if world.list().is_some() { 4 } else { 3 };
-        let at = Duration::from_millis(rng.random_range(0..=within));
-        let what = What::Stop(Stop::ALL[rng.random_range(0..count)]);
-        let place = happenings.partition_point(|before| before.at <= at);
-        happenings.insert(place, Happening { at, what });
+    if settings.shuts_down && rng.random_ratio(1, 4) {
+        let mut stops = vec![Stop::Drain, Stop::Finish, Stop::Abort];
+        stops.extend(world.list().map(|_| Stop::Crash));
+        let stop = select(stops).prop_map(What::Stop).boxed().new_tree(runner);
+        happenings.push((rng.random_range(0..=at_ms + span_ms / 4), trees.len()));
+        trees.extend(stop);
     }
-    let chosen = Chosen::new();
+    happenings.sort_by_key(|(at_ms, _)| *at_ms);
+    let mut before_ms = 0;
+    let happenings = happenings.into_iter().map(|(at_ms, tree)| Happening {
+        gap: Duration::from_millis(at_ms - std::mem::replace(&mut before_ms, at_ms)),
+        what: trees[tree].current(),
+        tree,
+    });
+    let (happenings, chosen) = (happenings.collect(), Chosen::new());
     (Plan { happenings, chosen }, trees)
+}
+
+/// Makes choices.
+pub(super) struct Choices<K> {
+    pub(super) chosen: Chosen<K>,
+    /// How a seed chooses. `None` if choices are only repeated.
+    temper: Option<Temper>,
+    /// Happens at the next point where it can.
+    pub(super) injected: Option<Fault>,
+}
+
+impl<K: Ord> Choices<K> {
+    pub(super) fn new(chosen: Chosen<K>, temper: Option<Temper>) -> Self {
+        Self {
+            chosen,
+            temper,
+            injected: None,
+        }
+    }
+
+    /// Chooses at a site with these faults, or with none if a worker or a request only waits there.
+    pub(super) fn choose(&mut self, site: Site<K>, possible: &[Fault]) -> Choice {
+        let mut choice = match &mut self.temper {
+            Some(temper) if self.chosen.len() < CHOICES_MAX => temper.choose(possible),
+            _ => self.chosen.get(&site).copied().unwrap_or_default(),
+        };
+        let is_possible = |fault: &Fault| possible.contains(fault);
+        let injected = self.injected.take_if(|fault| is_possible(fault));
+        // In a history that was shortened, another kind of point may have the site.
+        choice.fault = injected.or(choice.fault.filter(is_possible));
+        if self.temper.is_some() && choice != Choice::default() {
+            self.chosen.insert(site, choice);
+        }
+        choice
+    }
+}
+
+/// How a history chooses: some are calm, and some are wild.
+pub(super) struct Temper {
+    rng: TestRng,
+    faults: Vec<Fault>,
+    faults_left: u32,
+    /// How many points come before the next fault.
+    calm_left: u32,
+    /// How many points come between two faults at most.
+    calm_max: u32,
+    latency_ms: u64,
+}
+
+impl Temper {
+    /// The first fault comes wherever a history with so many events may have got to: what fails
+    /// early is mostly set right by what comes later, and what no call comes back to is late.
+    pub(super) fn new(mut rng: TestRng, events: usize, settings: &Settings) -> Self {
+        let events = u32::try_from(events).unwrap_or(u32::MAX);
+        let is_wild = rng.random_ratio(5, 6);
+        let faults_max = if is_wild { settings.faults_max } else { 0 };
+        let mut faults = settings.faults.clone();
+        // One kind alone comes where it matters more often than among others.
+        if !faults.is_empty() && rng.random_ratio(1, 2) {
+            faults = vec![faults[rng.random_range(0..faults.len())]];
+        }
+        Self {
+            faults,
+            faults_left: rng.random_range(faults_max.min(1)..=faults_max),
+            calm_left: rng.random_range(0..=POINTS_PER_EVENT.saturating_mul(events)),
+            calm_max: [2, 14, 62][rng.random_range(0..3)],
+            latency_ms: (millis(settings.latency) / [1, 4, 20][rng.random_range(0..3)]).max(1),
+            rng,
+        }
+    }
+
+    fn choose(&mut self, possible: &[Fault]) -> Choice {
+        // A task that is ready to run mostly does.
+        if possible.is_empty() && self.rng.random_ratio(7, 8) {
+            return Choice::default();
+        }
+        // Whole milliseconds, so that times tie. Now and then something takes far too long.
+        let delay_ms = match self.rng.random_range(0..8) {
+            0..=2 => 0,
+            3..=6 => self.rng.random_range(1..=self.latency_ms),
+            _ => self
+                .rng
+                .random_range(1..=self.latency_ms.saturating_mul(50)),
+        };
+        Choice {
+            delay: Duration::from_millis(delay_ms),
+            fault: self.fault(possible),
+        }
+    }
+
+    fn fault(&mut self, possible: &[Fault]) -> Option<Fault> {
+        if possible.is_empty() || self.faults_left == 0 {
+            return None;
+        }
+        if self.calm_left > 0 {
+            self.calm_left -= 1;
+            return None;
+        }
+        let faults = self.faults.iter().filter(|fault| possible.contains(fault));
+        let faults: Vec<_> = faults.copied().collect();
+        let pick = self.rng.random_range(0..faults.len().max(1));
+        let fault = *faults.get(pick)?;
+        self.faults_left -= 1;
+        self.calm_left = self.rng.random_range(0..=self.calm_max);
+        Some(fault)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// So many events a short history has at most. In a long one another event sets right what has gone
 /// wrong with a key; what no call comes back to shows in short ones.
 const SHORT: usize = 3;
+
+/// After so many choices a history goes on without chance.
+const CHOICES_MAX: usize = 1_000;
+
+/// About so many points there are in the run that an event leads to.
+const POINTS_PER_EVENT: u32 = 4;

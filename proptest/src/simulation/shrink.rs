@@ -4,52 +4,40 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::World;
-use super::choices::{Choice, RANK};
-use super::plan::{PlanOf, Stop, Tree, What};
+use super::plan::{PlanOf, Tree};
 
 /// Shortens `plan` as long as `fails` says that it still fails: events and faults are left out,
-/// then events are made simpler, and times shorter. Calls `fails` [`TRIES_MAX`] times at most.
+/// times become shorter, and events simpler. Calls `fails` [`TRIES_MAX`] times at most.
 pub(super) fn shrunk<W: World>(
-    plan: PlanOf<W>,
+    mut best: PlanOf<W>,
     mut trees: Vec<Tree<W>>,
-    mut fails: impl FnMut(&PlanOf<W>) -> bool,
+    fails: impl Fn(&PlanOf<W>) -> bool,
 ) -> PlanOf<W> {
-    let (mut best, mut tries_left) = (plan, TRIES_MAX);
+    let mut tries = 0..TRIES_MAX;
     // Keeps the changed plan if it fails, too.
     let mut attempt = |best: &mut PlanOf<W>, change: &dyn Fn(&mut PlanOf<W>)| {
-        if tries_left == 0 {
-            return false;
-        }
-        tries_left -= 1;
         let mut plan = best.clone();
         change(&mut plan);
-        let does_fail = fails(&plan);
+        let does_fail = tries.next().is_some() && fails(&plan);
         if does_fail {
             *best = plan;
         }
         does_fail
     };
-    for _ in 0..ROUNDS_MAX {
+    loop {
         let mut is_better = false;
-        let (mut left, mut tried) = (changes::<W>(&best), 0);
-        while let Some(change) = left.get(tried) {
-            if attempt(&mut best, change) {
-                is_better = true;
-                left = changes::<W>(&best);
-            } else {
-                tried += 1;
-            }
+        while changes::<W>(&best).iter().any(|it| attempt(&mut best, it)) {
+            is_better = true;
         }
         // As the strategy simplifies its values. Events that were drawn as one stay one.
         for (number, tree) in trees.iter_mut().enumerate() {
-            let is_of = |what: &What<W::Event>| matches!(what, What::Event(_, of) if *of == number);
-            let is_left = best.happenings.iter().any(|it| is_of(&it.what));
+            let is_left = best.happenings.iter().any(|it| it.tree == number);
             let mut has_changed = is_left && tree.simplify();
             while has_changed {
-                let event = tree.current();
+                let simpler = tree.current();
                 let is_simpler = attempt(&mut best, &|plan| {
-                    for it in plan.happenings.iter_mut().filter(|it| is_of(&it.what)) {
-                        it.what = What::Event(event.clone(), number);
+                    for it in plan.happenings.iter_mut().filter(|it| it.tree == number) {
+                        it.what = simpler.clone();
                     }
                 });
                 is_better |= is_simpler;
@@ -60,83 +48,82 @@ pub(super) fn shrunk<W: World>(
             }
         }
         if !is_better {
-            break;
+            return best;
         }
     }
-    best
 }
 
 /// Something that may make a plan shorter or simpler.
 type Change<W> = Box<dyn Fn(&mut PlanOf<W>)>;
 
-/// What may be left out of a plan, and then what may be simpler in it.
+/// Returns what may be left out of a plan, and then what may be shorter in it.
 fn changes<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
     let mut changes: Vec<Change<W>> = Vec::new();
     for part in parts(plan.happenings.len()) {
-        changes.push(Box::new(move |plan| {
-            plan.happenings.drain(part.clone());
-        }));
-    }
-    // One event, and the first run of some key with it.
-    let later = plan.chosen.keys().filter(|site| site.run > 1);
-    let mut keys: Vec<_> = later.filter_map(|site| site.key.clone()).collect();
-    keys.dedup();
-    for key in keys {
-        for place in 0..plan.happenings.len() {
-            let key = key.clone();
-            changes.push(Box::new(move |plan| {
-                plan.happenings.remove(place);
-                plan.leave_out_run(&key, 1);
-            }));
-        }
+        changes.push(Box::new(move |plan| leave_out::<W>(plan, part.clone())));
     }
     for part in parts(plan.chosen.len()) {
         changes.push(Box::new(move |plan| {
-            let mut places = 0..plan.chosen.len();
+            let mut places = 0..;
             let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
             plan.chosen.retain(|_, _| !is_in());
         }));
     }
-    // A run with a fault, since it leads to another run of the key.
-    for (site, choice) in &plan.chosen {
-        if let (Some(key), Some(_)) = (site.key.clone(), choice.fault) {
-            let run = site.run;
-            changes.push(Box::new(move |plan| plan.leave_out_run(&key, run)));
-        }
-    }
-    let mut before = Duration::ZERO;
-    for (place, happening) in plan.happenings.iter().enumerate() {
-        let gap = happening.at - before;
-        before = happening.at;
-        // What happens after a gap happens earlier, too.
-        for shorter in shorter_than(gap) {
+    // A run before one with choices, alone or with the event that led to it.
+    let sites = plan.chosen.keys().filter(|site| site.run > 1);
+    let mut runs: Vec<_> = sites.map(|site| (site.key.clone(), site.run - 1)).collect();
+    runs.dedup();
+    for (key, run) in runs {
+        let events = (0..plan.happenings.len()).map(|place| place..place + 1);
+        for event in std::iter::once(0..0).chain(events) {
+            let key = key.clone();
             changes.push(Box::new(move |plan| {
-                let later = plan.happenings[place..].iter_mut();
-                later.for_each(|it| it.at -= gap - shorter);
-            }));
-        }
-        if let What::Stop(stop) = happening.what {
-            let simpler = Stop::ALL.into_iter().take_while(|it| *it != stop);
-            changes.extend(simpler.map(|it| -> Change<W> {
-                Box::new(move |plan| plan.happenings[place].what = What::Stop(it))
+                leave_out::<W>(plan, event.clone());
+                leave_out_run::<W>(plan, &key, run);
             }));
         }
     }
-    for (site, &choice) in &plan.chosen {
-        let in_order = (choice.rank != RANK).then_some(RANK);
-        let in_order = in_order.map(|rank| Choice { rank, ..choice });
-        let shorter = shorter_than(choice.delay).map(|delay| Choice { delay, ..choice });
-        for simpler in in_order.into_iter().chain(shorter) {
-            let site = site.clone();
+    for (place, time) in times::<W>(&mut plan.clone()).enumerate() {
+        for shorter in shorter_than(*time) {
             changes.push(Box::new(move |plan| {
-                plan.chosen.insert(site.clone(), simpler);
+                times::<W>(plan)
+                    .skip(place)
+                    .take(1)
+                    .for_each(|time| *time = shorter);
             }));
         }
     }
     changes
 }
 
-/// All of it, its halves, its quarters and so on, down to one.
+/// Leaves out some of the happenings. All others keep their times.
+fn leave_out<W: World>(plan: &mut PlanOf<W>, part: Range<usize>) {
+    let place = part.start;
+    let left_out: Duration = plan.happenings.drain(part).map(|it| it.gap).sum();
+    if let Some(next) = plan.happenings.get_mut(place) {
+        next.gap += left_out;
+    }
+}
+
+/// Leaves out a run: the choices of later runs of the key are for the runs before them then.
+fn leave_out_run<W: World>(plan: &mut PlanOf<W>, key: &W::Key, run: u64) {
+    let kept = std::mem::take(&mut plan.chosen).into_iter();
+    let kept = kept.filter(|(site, _)| site.key != *key || site.run != run);
+    plan.chosen = kept
+        .map(|(mut site, choice)| {
+            site.run -= u64::from(site.key == *key && site.run > run);
+            (site, choice)
+        })
+        .collect();
+}
+
+/// The times in a plan: between happenings, and of its choices.
+fn times<W: World>(plan: &mut PlanOf<W>) -> impl Iterator<Item = &mut Duration> {
+    let gaps = plan.happenings.iter_mut().map(|it| &mut it.gap);
+    gaps.chain(plan.chosen.values_mut().map(|it| &mut it.delay))
+}
+
+/// Returns all of it, its halves, its quarters and so on, down to one.
 fn parts(len: usize) -> Vec<Range<usize>> {
     let sizes = std::iter::successors(Some(len), |size| Some(size / 2));
     let sizes = sizes.take_while(|size| *size > 0);
@@ -147,7 +134,7 @@ fn parts(len: usize) -> Vec<Range<usize>> {
     parts.collect()
 }
 
-/// Round durations below this one.
+/// Returns round durations below this one.
 fn shorter_than(duration: Duration) -> impl Iterator<Item = Duration> {
     let round = [
         0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000,
@@ -158,5 +145,3 @@ fn shorter_than(duration: Duration) -> impl Iterator<Item = Duration> {
 
 /// How many histories are played to shorten one.
 const TRIES_MAX: u32 = 5_000;
-/// How many times everything is tried.
-const ROUNDS_MAX: u32 = 20;

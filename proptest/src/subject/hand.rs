@@ -71,6 +71,12 @@ impl HandClock {
         }
     }
 
+    /// Returns when the first of the timers that are set is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let state = self.state();
+        state.timers.first_key_value().map(|((due, _), _)| *due)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
