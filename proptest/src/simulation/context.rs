@@ -59,10 +59,10 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     /// As [`add`](Self::add).
     pub fn add_with(&self, key: K, options: AddOptions) -> Result<Added, Rejected<K>> {
         let scheduled = self.history.queue().add_with(key.clone(), options);
-        let how = match options {
-            options if options.rate_limited => "add_rate_limited",
-            options if options.after.is_some() => "add_after",
-            _ => "add",
+        let how = match options.after {
+            _ if options.rate_limited => String::from("add_rate_limited"),
+            Some(delay) => format!("add_after {delay:?}"),
+            None => String::from("add"),
         };
         let outcome = match &scheduled {
             Ok(scheduled) => format!("{:?}", scheduled.added).to_lowercase(),

@@ -284,7 +284,7 @@ impl<W: World> Simulation<W> {
     pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
         self.begin_stop(stop)?;
         self.step_until(Self::is_over)?;
-        Ok(self.leftovers())
+        Ok(self.history.queue().leftovers())
     }
 
     /// Starts the next process after a [shutdown](Self::shut_down): a queue with these keys and
@@ -343,7 +343,7 @@ impl<W: World> Simulation<W> {
         let mut at = Instant::EPOCH;
         loop {
             if self.is_over() {
-                let leftovers = self.leftovers();
+                let leftovers = self.history.queue().leftovers();
                 self.restart(leftovers);
             }
             let next = self.next_time();
@@ -538,6 +538,7 @@ impl<W: World> Simulation<W> {
             if stop == Stop::Crash {
                 simulation.has_crashed = true;
                 simulation.history.refused.take();
+                simulation.history.queue().leftovers();
             }
             Ok(())
         })
@@ -546,21 +547,6 @@ impl<W: World> Simulation<W> {
     /// Whether the queue is shut down, and all workers have ended.
     fn is_over(&self) -> bool {
         self.history.queue().is_shutting_down() && self.slots.iter().all(|slot| slot.task.is_none())
-    }
-
-    fn leftovers(&mut self) -> Vec<Leftover<W::Key>> {
-        if self.has_crashed {
-            return Vec::new();
-        }
-        let leftovers = self.history.queue().leftovers();
-        for Leftover { key, left, .. } in &leftovers {
-            let what = match *left {
-                Duration::ZERO => String::from("handed back"),
-                left => format!("handed back, {left:?} too early"),
-            };
-            self.history.write(None, Some(key), what);
-        }
-        leftovers
     }
 }
 

@@ -13,15 +13,14 @@ use requeue_proptest::simulation::{
     Breach, CallFailed, Check, Context, Fault, Keys, Property, SimQueue, Simulation, Stop, World,
 };
 
-/// A run is slow, waits for the gate, or answers with the next action, as its key says.
+/// A run is slow, waits for the gate, or is suspended, as its key says.
 #[derive(Default)]
 struct Scripted {
-    actions: Vec<Action>,
     /// Their keys, and when they began in milliseconds.
     runs: Vec<String>,
     given_up: Vec<&'static str>,
     is_gate_open: bool,
-    waiting: Vec<Waker>,
+    waiting: Option<Waker>,
 }
 
 impl World for Scripted {
@@ -44,21 +43,23 @@ impl World for Scripted {
             context.sleep(100 * MS).await;
         }
         if key == "gated" {
-            let pass = |world: &mut Self, task: &Waker| {
-                if world.is_gate_open {
-                    return Poll::Ready(());
-                }
-                world.waiting.push(task.clone());
-                Poll::Pending
-            };
-            poll_fn(|task| context.world(|world| pass(world, task.waker()))).await;
+            poll_fn(|task| {
+                context.world(|world| {
+                    world.waiting = Some(task.waker().clone());
+                    if world.is_gate_open {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                })
+            })
+            .await;
         }
         context.call("call", |_| ()).await?;
-        let next = |world: &mut Self| match key {
-            "acts" => world.actions.pop(),
-            _ => None,
-        };
-        Ok(context.world(next).unwrap_or_default())
+        match key {
+            "suspends" => Ok(Action::Suspend(60_000 * MS)),
+            _ => Ok(Action::Success),
+        }
     }
 
     fn list(&self) -> Option<Vec<&'static str>> {
@@ -116,16 +117,6 @@ fn the_number_of_workers_may_change() {
 }
 
 #[test]
-fn what_a_run_answers_is_done() {
-    let mut sim = simulation(1);
-    let actions = vec![Action::RequeueAfter(3 * MS), Action::Snooze(7 * MS)];
-    sim.world(|world| world.actions = actions);
-    sim.keys().add("acts").unwrap();
-    sim.advance(100 * MS).unwrap();
-    assert_eq!(runs(&mut sim), "acts 0, acts 7, acts 10");
-}
-
-#[test]
 fn a_run_that_fails_panics_or_is_aborted_is_tried_again() {
     for &fault in Fault::ALL {
         let mut sim = simulation(1);
@@ -160,11 +151,8 @@ fn a_future_of_ones_own_is_woken_by_its_waker() {
     sim.advance(5 * MS).unwrap();
     let called = "\"gated\"  call: done";
     assert!(!sim.timeline().contains(called));
-    let waiting = sim.world(|world| {
-        world.is_gate_open = true;
-        std::mem::take(&mut world.waiting)
-    });
-    waiting.into_iter().for_each(Waker::wake);
+    sim.world(|world| world.is_gate_open = true);
+    sim.world(|world| world.waiting.take()).unwrap().wake();
     sim.run_until_idle().unwrap();
     assert!(sim.timeline().contains(called), "{}", sim.timeline());
 }
@@ -186,27 +174,20 @@ fn a_run_that_never_ends_is_reported_with_its_time_and_key() {
 /// After 50 ms one key is suspended, one active, one ready, and one delayed.
 #[test]
 fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), Breach> {
+    let drained = "ready 100, late 100, later 9000, suspends 60000";
+    let aborted = "ready 50, late 50, slow 51, later 9000, suspends 60000";
     for (stop, handed_back, later) in [
-        (
-            Stop::Drain,
-            "acts 59900, later 8900",
-            "ready 100, late 100, later 9000, acts 60000",
-        ),
-        (
-            Stop::Finish,
-            "acts 59900, later 8900, ready 0",
-            "ready 100, late 100, later 9000, acts 60000",
-        ),
+        (Stop::Drain, "later 8900, suspends 59900", drained),
+        (Stop::Finish, "later 8900, ready 0, suspends 59900", drained),
         (
             Stop::Abort,
-            "acts 59950, later 8950, ready 0, slow 1",
-            "ready 50, late 50, slow 51, later 9000, acts 60000",
+            "later 8950, ready 0, slow 1, suspends 59950",
+            aborted,
         ),
         (Stop::Crash, "", "late 50, listed 50"),
     ] {
         let mut sim = simulation(1);
-        sim.world(|world| world.actions = vec![Action::Suspend(60_000 * MS)]);
-        for key in ["acts", "slow", "ready"] {
+        for key in ["suspends", "slow", "ready"] {
             sim.keys().add(key).unwrap();
         }
         sim.keys().add_after("later", 9_000 * MS).unwrap();
@@ -220,8 +201,8 @@ fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), B
         assert_eq!(sim.keys().add("late"), Err(Rejected::Closed("late")));
         sim.restart(leftovers);
         sim.advance(70_000 * MS)?;
-        let all = runs(&mut sim);
-        assert_eq!(all, format!("acts 0, slow 0, {later}"), "{stop:?}");
+        let expected = format!("suspends 0, slow 0, {later}");
+        assert_eq!(runs(&mut sim), expected, "{stop:?}");
     }
     Ok(())
 }

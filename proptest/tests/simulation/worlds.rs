@@ -1,6 +1,6 @@
 //! A reconciler with one habit, mostly a bad one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::{pending, poll_fn};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -26,7 +26,7 @@ pub(crate) enum Habit {
     Hangs,
     /// Wakes itself for ever.
     Spins,
-    /// Comes back at once, always.
+    /// Runs again at once, always.
     NeverRests,
     /// Looks again, in pauses that grow, until it finds its work done.
     Polls,
@@ -51,23 +51,29 @@ impl Habit {
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     habit: Habit,
-    wanted: BTreeMap<u8, u32>,
-    real: BTreeMap<u8, u32>,
-    /// Up to where the real totals were counted.
-    marked: BTreeMap<u8, u32>,
-    asked: BTreeSet<u8>,
-    /// Since when.
-    granted: BTreeMap<u8, Instant>,
-    /// A key that waited until its timeout, although its grant was there.
-    overslept: Option<u8>,
+    totals: BTreeMap<u8, Total>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Total {
+    wanted: u32,
+    real: u32,
+    /// Up to where the real total was counted.
+    marked: u32,
+    has_asked: bool,
+    granted: Option<Instant>,
+    /// It waited until its timeout, although its grant was there.
+    has_overslept: bool,
 }
 
 impl Counting {
     pub(crate) fn new(habit: Habit) -> Self {
-        Self {
-            habit,
-            ..Self::default()
-        }
+        let totals = BTreeMap::new();
+        Self { habit, totals }
+    }
+
+    fn total(&mut self, key: u8) -> &mut Total {
+        self.totals.entry(key).or_default()
     }
 }
 
@@ -87,21 +93,19 @@ impl World for Counting {
     fn event(&self) -> BoxedStrategy<Event> {
         let grows = (0..4u8, 1..100u32).prop_map(|(key, by)| Event::Grows(key, by));
         let granted = (0..4u8).prop_map(Event::Granted);
-        if self.habit.needs_grant() {
-            return prop_oneof![1 => grows, 3 => granted].boxed();
-        }
-        grows.boxed()
+        let grants = if self.habit.needs_grant() { 3 } else { 0 };
+        prop_oneof![1 => grows, grants => granted].boxed()
     }
 
     fn happen(&mut self, event: &Event, keys: &Keys<u8>) {
         assert!(self.habit != Habit::AssertsInItsWorld, "that is too much");
         match *event {
             Event::Grows(key, by) => {
-                *self.wanted.entry(key).or_insert(0) += by;
+                self.total(key).wanted += by;
                 let _ = keys.add(key);
             }
-            Event::Granted(key) if self.asked.contains(&key) => {
-                self.granted.entry(key).or_insert(keys.now());
+            Event::Granted(key) if self.total(key).has_asked => {
+                self.total(key).granted.get_or_insert(keys.now());
                 keys.resume(&key);
             }
             Event::Granted(_) => {}
@@ -109,7 +113,8 @@ impl World for Counting {
     }
 
     async fn reconcile(context: Context<Self>, key: u8) -> Result<Action, CallFailed> {
-        match context.world(|world| world.habit) {
+        let habit = context.world(|world| world.habit);
+        match habit {
             Habit::Hangs => pending().await,
             Habit::Spins => {
                 poll_fn(|task| {
@@ -126,30 +131,22 @@ impl World for Counting {
             }
             _ => {}
         }
-        let habit = context.world(|world| world.habit);
         if habit.needs_grant()
             && let Some(action) = Self::wait_for_grant(&context, key, habit).await?
         {
             return Ok(action);
         }
-        let read = move |world: &mut Self| {
-            let real = world.real.get(&key).copied();
-            (
-                world.wanted[&key],
-                real.unwrap_or(0),
-                world.marked.get(&key).copied(),
-            )
-        };
-        let (wanted, found, marked) = context.call("read", read).await?;
+        let read = move |world: &mut Self| world.total(key).clone();
+        let seen = context.call("read", read).await?;
         if habit == Habit::QuitsAtShutdown && context.keys().is_shutting_down() {
             return Ok(Action::Success);
         }
         let write = move |world: &mut Self| {
-            let real = world.real.entry(key).or_insert(0);
-            *real = match habit {
-                Habit::CountsTwice => *real + wanted - marked.unwrap_or(0),
-                Habit::AddsWhatIsMissing => *real + wanted - found,
-                _ => wanted,
+            let total = world.total(key);
+            total.real = match habit {
+                Habit::CountsTwice => total.real + seen.wanted - seen.marked,
+                Habit::AddsWhatIsMissing => total.real + seen.wanted - seen.real,
+                _ => seen.wanted,
             };
         };
         let written = context.call("write", write).await;
@@ -157,35 +154,26 @@ impl World for Counting {
             return Ok(Action::Success);
         }
         written?;
-        let mark = move |world: &mut Self| world.marked.insert(key, wanted);
+        let mark = move |world: &mut Self| world.total(key).marked = seen.wanted;
         context.call("mark", mark).await?;
-        Ok(match habit {
-            Habit::Polls if marked != Some(wanted) => {
-                let poll = Action::poll(Duration::from_millis(1), Duration::from_millis(8));
-                poll.with_priority(0)
-            }
-            _ => Action::Success,
-        })
+        if habit == Habit::Polls && seen.marked != seen.wanted {
+            let poll = Action::poll(Duration::from_millis(1), Duration::from_millis(8));
+            return Ok(poll.with_priority(0));
+        }
+        Ok(Action::Success)
     }
 
     fn always(&self) -> Result<(), String> {
-        if let Some(key) = self.overslept {
-            return Err(format!("{key} overslept"));
-        }
-        for (key, real) in &self.real {
-            if real > &self.wanted[key] {
-                return Err(format!("{key} is {real}, wanted {}", self.wanted[key]));
-            }
-        }
-        Ok(())
+        let is_wrong = |total: &&Total| total.has_overslept || total.real > total.wanted;
+        let wrong = self.totals.values().find(is_wrong);
+        wrong.map_or(Ok(()), |total| Err(format!("{total:?}")))
     }
 
     fn eventually(&self) -> Result<(), String> {
-        let mut wanted = self.wanted.clone();
-        wanted.retain(|key, _| !self.habit.needs_grant() || self.granted.contains_key(key));
-        (wanted == self.real)
-            .then_some(())
-            .ok_or_else(|| format!("{:?} is not {wanted:?}", self.real))
+        let is_free = |total: &Total| !self.habit.needs_grant() || total.granted.is_some();
+        let wanted = |total: &Total| if is_free(total) { total.wanted } else { 0 };
+        let other = self.totals.values().find(|it| it.real != wanted(it));
+        other.map_or(Ok(()), |total| Err(format!("{total:?}")))
     }
 }
 
@@ -198,25 +186,22 @@ impl Counting {
     ) -> Result<Option<Action>, CallFailed> {
         let (began, timed_out) = (context.now(), context.run().timed_out);
         let look = move |world: &mut Self| {
-            let granted = world.granted.get(&key);
-            if timed_out && granted.is_some_and(|since| *since < began) {
-                world.overslept = Some(key);
-            }
-            (world.asked.contains(&key), granted.is_some())
+            let total = world.total(key);
+            total.has_overslept |= timed_out && total.granted.is_some_and(|since| since < began);
+            total.clone()
         };
-        let (was_asked, is_granted) = context.call("look", look).await?;
-        if is_granted {
+        let seen = context.call("look", look).await?;
+        if seen.granted.is_some() {
             return Ok(None);
         }
-        let ask = move |world: &mut Self| world.asked.insert(key);
-        if was_asked || habit == Habit::SuspendsAtItsEnd {
-            context.call("ask", ask).await?;
-            return Ok(Some(Action::Suspend(TIMEOUT)));
-        }
-        if habit == Habit::SuspendsBeforeItAsks {
+        let ask = move |world: &mut Self| world.total(key).has_asked = true;
+        if !seen.has_asked && habit == Habit::SuspendsBeforeItAsks {
             context.keys().suspend(&key, TIMEOUT);
         }
         context.call("ask", ask).await?;
+        if seen.has_asked || habit == Habit::SuspendsAtItsEnd {
+            return Ok(Some(Action::Suspend(TIMEOUT)));
+        }
         if habit == Habit::SuspendsAfterItAsked {
             context.keys().suspend(&key, TIMEOUT);
         }
