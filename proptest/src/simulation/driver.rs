@@ -204,7 +204,7 @@ impl<W: World> Simulation<W> {
     ///
     /// # Errors
     ///
-    /// [`Breach`] of a property, the same from then on.
+    /// [`Breach`] of a property.
     ///
     /// # Examples
     ///
@@ -383,19 +383,13 @@ impl<W: World> Simulation<W> {
         Ok(())
     }
 
-    /// Does something that runs the world's code, of which a panic is a breach; nothing more after
-    /// a breach.
+    /// Does something that runs the world's code, of which a panic is a breach.
     fn attempt<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Breach>,
     ) -> Result<T, Breach> {
-        if let Some(breach) = &self.breach {
-            return Err(breach.clone());
-        }
         let done = guarded(|| work(self));
-        let done = done.unwrap_or_else(|panic| Err(self.breach(Property::WorldPanics, &panic)));
-        self.breach = done.as_ref().err().cloned();
-        done
+        done.unwrap_or_else(|panic| Err(self.breach(Property::WorldPanics, &panic)))
     }
 
     fn start_worker(&mut self, number: usize) {
