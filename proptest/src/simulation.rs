@@ -65,8 +65,8 @@ mod context;
 mod driver;
 mod history;
 mod plan;
+mod queue;
 mod shrink;
-mod worker;
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -78,7 +78,7 @@ pub use check::{Breach, Check, Failure, Property, Settings, Summary};
 pub use context::{CallFailed, Context, Keys};
 pub use driver::Simulation;
 pub use plan::{Fault, Stop};
-pub use worker::SimQueue;
+pub use queue::SimQueue;
 
 /// What a reconciler works on, and what has to be true of it.
 ///

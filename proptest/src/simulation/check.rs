@@ -9,15 +9,14 @@ use requeue_core::binding::Suspends;
 use requeue_core::limiter::{RateLimiter, default_controller};
 use requeue_core::metrics::Metrics;
 use requeue_core::priority::Priorities;
-use requeue_core::storage::Storage;
 use requeue_core::{Queue, Workers};
 
 use super::World;
 use super::driver::Simulation;
 use super::history::excerpt;
 use super::plan::{Choices, Chosen, Fault, PlanOf, Temper, Tree, drawn, seeded};
+use super::queue::{Simulated, Start, processes};
 use super::shrink::shrunk;
-use super::worker::{Simulated, Start, processes};
 
 /// Many histories of one world, each from its seed.
 ///
@@ -157,7 +156,7 @@ impl<W: World> Check<W> {
     where
         P: Priorities + 'static,
         L: RateLimiter + 'static,
-        S: Storage + Suspends<P> + 'static,
+        S: Suspends<P> + 'static,
         M: Metrics + 'static,
     {
         self.start = processes::<W, Simulated<_, P, L, S, M>>(queue);

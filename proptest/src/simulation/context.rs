@@ -18,7 +18,7 @@ use super::World;
 use super::history::{History, Run};
 use super::plan::Fault::{Abort, AnswerLost, EffectLate, Panic, RequestLost};
 use super::plan::{Choice, Fault};
-use super::worker::yield_now;
+use super::queue::yield_now;
 
 /// The keys of the queue; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///

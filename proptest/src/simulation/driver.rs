@@ -16,7 +16,7 @@ use super::check::{Breach, Check, Property, Settings};
 use super::context::Keys;
 use super::history::{History, Run, is_pending};
 use super::plan::{Choices, Fault, Happening, Stop, What};
-use super::worker::{Spawn, Start, Task, WorkerLoop};
+use super::queue::{Spawn, Start, Task, WorkerLoop};
 use crate::caught::guarded;
 use crate::subject::HandClock;
 
@@ -494,13 +494,10 @@ impl<W: World> Simulation<W> {
         let Some(run) = active.values().find(|run| is_endless(run)) else {
             return Ok(());
         };
+        let Run { key, number, .. } = &**run;
+        let (worker, began, polls) = (run.worker, run.began, run.polls.get());
         let reason = format!(
-            "run {} of {:?} began at {} on worker {} and was polled {} times",
-            run.number,
-            run.key,
-            run.began,
-            run.worker,
-            run.polls.get()
+            "run {number} of {key:?} began at {began} on worker {worker} and was polled {polls} times"
         );
         Err(self.breach(Property::RunEnds, &reason))
     }

@@ -12,7 +12,7 @@ use requeue_core::binding::Clock;
 use requeue_core::{Instant, RunContext};
 
 use super::plan::{Choice, Choices, Fault, Site};
-use super::worker::{AnyQueue, Task};
+use super::queue::{AnyQueue, Task};
 use crate::subject::{HandClock, Sleep};
 
 pub(super) struct History<K> {

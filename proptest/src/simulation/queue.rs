@@ -34,13 +34,8 @@ pub type SimQueue<K, P = Plain, L = DefaultController, S = Growable, M = ()> =
 /// The types of a [`SimQueue`].
 pub struct Simulated<K, P, L, S, M>(PhantomData<(K, P, L, S, M)>);
 
-impl<K, P, L, S, M> Host for Simulated<K, P, L, S, M>
-where
-    K: Eq + Hash,
-    P: Priorities,
-    L: RateLimiter,
-    S: Storage,
-    M: Metrics,
+impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Host
+    for Simulated<K, P, L, S, M>
 {
     type Key = K;
     type Priorities = P;
