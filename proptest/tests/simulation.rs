@@ -55,7 +55,12 @@ fn each_bad_habit_is_found_and_its_history_is_short() {
         (with(Habit::QuitsAtShutdown), Eventually, "SHUT DOWN", 14),
         (with(Habit::Hangs), RunEnds, "run 1 begins", 4),
         (with(Habit::Spins), RunEnds, "run 1 begins", 4),
-        (with(Habit::AssertsInItsWorld), WorldPanics, "Grows(0, 1)", 4),
+        (
+            with(Habit::AssertsInItsWorld),
+            WorldPanics,
+            "Grows(0, 1)",
+            4,
+        ),
         (adds, Always, "write: done LATE", 20),
         (oversleeps, Always, "suspend: for 60s at most", 20),
         (gives_up, Eventually, "the key is given up", 14),

@@ -87,33 +87,24 @@ fn runs(simulation: &mut Scripts) -> String {
 }
 
 #[test]
-fn workers_run_side_by_side_and_a_key_is_run_again_if_it_is_added_meanwhile() {
-    let mut sim = simulation(2);
-    for key in ["slow a", "slow b", "slow c"] {
+fn workers_run_side_by_side_and_their_number_may_change() {
+    let concurrency = Concurrency::new(1);
+    let mut sim = simulation(Workers::new(1).concurrency(&concurrency));
+    for key in ["slow a", "slow b", "slow c", "slow d"] {
         assert_eq!(sim.keys().add(key), Ok(Added::Ready));
     }
     sim.advance(50 * MS).unwrap();
     assert_eq!(sim.keys().add("slow a"), Ok(Added::Dirty));
     assert_eq!(sim.keys().add("slow a"), Ok(Added::Coalesced));
-    sim.run_until_idle().unwrap();
-    let expected = "slow a 0, slow b 0, slow c 100, slow a 100";
-    assert_eq!(runs(&mut sim), expected);
-    assert_eq!(sim.keys().now(), Instant::from_nanos(200_000_000));
-}
-
-#[test]
-fn the_number_of_workers_may_change() {
-    let concurrency = Concurrency::new(1);
-    let mut sim = simulation(Workers::new(1).concurrency(&concurrency));
-    for key in ["slow a", "slow b", "slow c", "slow d"] {
-        sim.keys().add(key).unwrap();
-    }
-    sim.advance(50 * MS).unwrap();
     concurrency.set(2);
     sim.advance(90 * MS).unwrap();
     concurrency.set(0);
     sim.advance(100 * MS).unwrap();
     assert_eq!(runs(&mut sim), "slow a 0, slow b 50, slow c 100");
+    concurrency.set(1);
+    sim.run_until_idle().unwrap();
+    assert!(runs(&mut sim).ends_with(", slow d 240, slow a 340"));
+    assert_eq!(sim.keys().now(), Instant::from_nanos(440_000_000));
 }
 
 #[test]
@@ -197,6 +188,18 @@ fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), B
         let expected = format!("suspends 0, slow 0, {later}");
         assert_eq!(runs(&mut sim), expected, "{stop:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_drain_goes_on_if_a_run_is_aborted() -> Result<(), Breach> {
+    let mut sim = simulation(1);
+    let _ = (sim.keys().add("a"), sim.keys().add("b"));
+    sim.inject(Fault::Abort);
+    sim.step()?;
+    let leftovers = sim.shut_down(Stop::Drain)?;
+    assert_eq!((leftovers[0].key, leftovers.len()), ("a", 1));
+    assert_eq!(runs(&mut sim), "a 0, b 0");
     Ok(())
 }
 
