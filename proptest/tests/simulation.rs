@@ -83,7 +83,8 @@ fn habits_that_do_no_harm_pass_and_a_run_that_waits_for_an_event_misses_none() {
     adds.seeds(1_000).run();
     with(Habit::SuspendsAtItsEnd).seeds(1_000).run();
     with(Habit::SuspendsBeforeItAsks).seeds(1_000).run();
-    with(Habit::None).run();
+    let soon = with(Habit::None).settings(|it| it.settle = Duration::from_secs(5));
+    soon.run();
     with(Habit::Polls).run();
 }
 

@@ -1,6 +1,8 @@
 //! A reconciler driven by hand, on virtual time.
 
 use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -8,12 +10,12 @@ use proptest::prelude::*;
 use requeue_core::limiter::{Exponential, NoLimit};
 use requeue_core::priority::WithSuspension;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Added, Concurrency, Instant, Queue, Rejected, Workers};
+use requeue_core::{Action, Added, Concurrency, Instant, Queue, Rejected, RunEvent, Workers};
 use requeue_proptest::simulation::{
     Breach, CallFailed, Check, Context, Fault, Keys, Property, SimQueue, Simulation, Stop, World,
 };
 
-/// A run is slow, waits for the gate, or is suspended, as its key says.
+/// A run is slow, lets another go first, waits for the gate, or is suspended, as its key says.
 #[derive(Default)]
 struct Scripted {
     /// Their keys, and when they began in milliseconds.
@@ -41,6 +43,9 @@ impl World for Scripted {
         context.world(|world| world.runs.push(format!("{key} {at}")));
         if key.starts_with("slow") {
             context.sleep(100 * MS).await;
+        }
+        while key == "polite" && context.world(|world| world.runs.len() < 2) {
+            context.pause().await;
         }
         if key == "gated" {
             poll_fn(|task| {
@@ -96,15 +101,23 @@ fn workers_run_side_by_side_and_their_number_may_change() {
     sim.advance(50 * MS).unwrap();
     assert_eq!(sim.keys().add("slow a"), Ok(Added::Dirty));
     assert_eq!(sim.keys().add("slow a"), Ok(Added::Coalesced));
-    concurrency.set(2);
+    concurrency.set(3);
     sim.advance(90 * MS).unwrap();
     concurrency.set(0);
     sim.advance(100 * MS).unwrap();
-    assert_eq!(runs(&mut sim), "slow a 0, slow b 50, slow c 100");
+    assert_eq!(runs(&mut sim), "slow a 0, slow b 50, slow c 50, slow d 100");
     concurrency.set(1);
     sim.run_until_idle().unwrap();
-    assert!(runs(&mut sim).ends_with(", slow d 240, slow a 340"));
-    assert_eq!(sim.keys().now(), Instant::from_nanos(440_000_000));
+    assert!(runs(&mut sim).ends_with(", slow a 240"));
+    assert_eq!(sim.keys().now(), Instant::from_nanos(340_000_000));
+}
+
+#[test]
+fn a_run_that_pauses_lets_others_go_first() {
+    let mut sim = simulation(2);
+    let _ = (sim.keys().add("polite"), sim.keys().add("other"));
+    sim.run_until_idle().unwrap();
+    assert_eq!(runs(&mut sim), "polite 0, other 0");
 }
 
 #[test]
@@ -192,14 +205,18 @@ fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), B
 }
 
 #[test]
-fn a_drain_goes_on_if_a_run_is_aborted() -> Result<(), Breach> {
-    let mut sim = simulation(1);
+fn a_drain_goes_on_if_a_run_is_aborted_and_observers_hear_of_it() -> Result<(), Breach> {
+    let aborted = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&aborted);
+    let mut sim = simulation(Workers::new(1).on_event(move |_, event| {
+        count.fetch_add(u32::from(matches!(event, RunEvent::Aborted)), Relaxed);
+    }));
     let _ = (sim.keys().add("a"), sim.keys().add("b"));
     sim.inject(Fault::Abort);
     sim.step()?;
     let leftovers = sim.shut_down(Stop::Drain)?;
     assert_eq!((leftovers[0].key, leftovers.len()), ("a", 1));
-    assert_eq!(runs(&mut sim), "a 0, b 0");
+    assert_eq!((aborted.load(Relaxed), &*runs(&mut sim)), (1, "a 0, b 0"));
     Ok(())
 }
 
