@@ -2,7 +2,7 @@
 //!
 //! The reconciler and what it works on are a [`World`]: events that change it, `reconcile`, and
 //! what has to be true. [`Check`] draws histories from seeds: which events come and when, how long
-//! calls take, which worker goes first, what fails, panics, or is aborted, and when the queue is
+//! calls take, which run goes first, what fails, panics, or is aborted, and when the queue is
 //! shut down. The queue is the real one, with its limiter. Everything runs on one thread, on a clock
 //! that moves when there is nothing else to do: the same seed gives the same history. A history that
 //! breaks a property is shortened and reported. You drive a [`Simulation`] by hand.

@@ -403,7 +403,7 @@ pub struct Failure {
     pub events: usize,
     /// How many events the seed drew.
     pub events_drawn: usize,
-    /// How many things are left to chance in it: delays, faults, and who goes first.
+    /// How many things are left to chance in it: delays and faults.
     pub choices: usize,
     /// How many the seed drew.
     pub choices_drawn: usize,

@@ -450,7 +450,7 @@ impl<W: World> Simulation<W> {
         now.or_else(|| self.history.clock.next_due())
     }
 
-    /// Returns a worker that was woken. Each waits for all others at most.
+    /// Returns a worker that was woken. The worker that was polled last comes last.
     fn woken(&self) -> Option<usize> {
         let len = self.slots.len();
         let mut numbers = (self.next..len).chain(0..len);
@@ -465,14 +465,12 @@ impl<W: World> Simulation<W> {
         late.len() < before
     }
 
-    /// Lets time pass, now that everything is done that was to be done.
+    /// Lets time pass, now that everything is done that was to be done, if all runs end.
     fn move_to(&self, next: Instant) -> Result<(), Breach> {
+        let age = |run: &Run<_>| next.saturating_since(run.began);
+        self.no_run(|run| age(run) > self.settings.run_max || run.polls.get() >= POLLS_MAX)?;
         let by = next.saturating_since(self.history.clock.now());
-        if by > Duration::ZERO {
-            let age = |run: &Run<_>| next.saturating_since(run.began);
-            self.no_run(|run| age(run) > self.settings.run_max)?;
-            self.history.clock.advance(by);
-        }
+        self.history.clock.advance(by);
         Ok(())
     }
 
@@ -484,7 +482,6 @@ impl<W: World> Simulation<W> {
             let reason = format!("not quiet after {steps_max} steps");
             return Err(self.breach(Property::HistoryEnds, &reason));
         }
-        self.no_run(|run| run.polls.get() >= POLLS_MAX)?;
         self.holds(Property::Always, W::always)
     }
 

@@ -1,5 +1,5 @@
-//! What a seed decides: which events come when, how the queue is shut down, how long calls take, who
-//! goes first, and what fails.
+//! What a seed decides: which events come when, how the queue is shut down, how long calls take and
+//! runs wait, and what fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
