@@ -133,16 +133,17 @@ pub(super) fn drawn<W: World>(
     let stops = select(stops).prop_map(What::Stop).boxed();
     let most = [SHORT, 2 * SHORT, settings.events_max][rng.random_range(0..3)];
     let count = rng.random_range(1..=most.min(settings.events_max).max(1));
-    // In a quarter of the histories the queue is shut down in place of an event.
-    let stop_place = rng.random_range(0..4 * count);
+    // In a quarter of the histories the queue is shut down, after some event.
+    let shuts_down = settings.shuts_down && rng.random_ratio(1, 4);
+    let stop_place = shuts_down.then(|| rng.random_range(1..=count));
     // Some histories are crowded, some are leisurely.
     let span_ms = millis(settings.within) / [1, 10, 100][rng.random_range(0..3)];
     let gap_max_ms = 2 * span_ms / count as u64;
     let (mut happenings, mut trees) = (Vec::new(), Vec::<Tree<W>>::new());
-    for place in 0..count {
+    for place in 0..count + usize::from(shuts_down) {
         // A third comes in bursts, and half of a burst is the same event again.
         let is_burst = rng.random_ratio(1, 3);
-        let is_stop = settings.shuts_down && place == stop_place;
+        let is_stop = stop_place == Some(place);
         if is_stop || !is_burst || rng.random_ratio(1, 2) {
             // A filter that is too strict draws no event.
             trees.extend(if is_stop { &stops } else { &events }.new_tree(runner));
