@@ -220,7 +220,7 @@ impl Temper {
             faults,
             faults_left: rng.random_range(0..=settings.faults_max),
             calm_left: rng.random_range(0..=POINTS_PER_EVENT.saturating_mul(events)),
-            calm_max: [2, 14, 62][rng.random_range(0..3)],
+            calm_max: [1, 7, 31][rng.random_range(0..3)],
             latency_ms: (millis(settings.latency) / [1, 4, 20][rng.random_range(0..3)]).max(1),
             rng,
         }
