@@ -54,10 +54,12 @@ pub struct Uses {
     pub change: bool,
     /// Time stands, and jumps past several deadlines at once, so that there is a backlog of them.
     pub backlog: bool,
+    /// The clock also goes back.
+    pub rewind: bool,
 }
 
 impl Uses {
-    /// All but a backlog, for which time would have to stand.
+    /// All but a backlog, for which time would have to stand, and a clock that goes back.
     pub const ANY: Self = Self {
         debounce: true,
         suspend: true,
@@ -70,6 +72,7 @@ impl Uses {
         cancel: true,
         change: true,
         backlog: false,
+        rewind: false,
     };
 }
 

@@ -446,6 +446,10 @@ impl Subject for Model {
     fn apply(&mut self, operation: &Operation) -> Answer {
         let now = self.now;
         match *operation {
+            Operation::Rewind(by) => {
+                self.now = Instant::EPOCH + now.saturating_since(Instant::EPOCH + by);
+                Answer::Done
+            }
             Operation::Add(key) => Answer::Added(self.add(key)),
             Operation::AddAfter(key, delay) => {
                 Answer::Added(self.add_later(key, Window::exact(now + delay)))

@@ -167,6 +167,8 @@ pub enum Operation {
     Advance(Duration),
     /// Time passes until the earliest deadline.
     AdvanceToDeadline,
+    /// The clock of a queue without a lock goes back, against its contract.
+    Rewind(Duration),
     /// A sleeper looks again, woken or not.
     LookAgain(u8),
     /// Begins a call of the queue's own.
@@ -438,6 +440,7 @@ pub(crate) const ROWS: &[Row] = rows! { |uses, it|
     "start get_timeout 0s", [0, 0, 0, 0, 4], true => O::Start(Call::GetTimeout(Duration::ZERO));
     "start drain_timeout 0s", [0, 0, 0, 0, 2], true => O::Start(Call::DrainTimeout(Duration::ZERO));
     "advance a little", [0, 0, 0, 0, 4], true => O::Advance(it.short());
+    "rewind", [28, 0, 0, 0, 0], uses.rewind => O::Rewind(it.delay());
     "len", [0, 0, 0, 0, 2], true => O::Len;
     "state", [0, 0, 0, 0, 3], true => O::State(it.key());
     "failures", [0, 0, 0, 0, 2], true => O::Failures(it.key());

@@ -167,6 +167,6 @@ fn every_field_differs() {
     }
     assert!(seen.len() > 20, "{seen:?}");
     seen.retain(|_, values| values.len() < 2);
-    // What it holds differs.
-    assert_eq!(seen.keys().collect::<Vec<_>>(), ["policy"]);
+    // What the policy holds differs. Only a fuzzer's clock goes back.
+    assert_eq!(seen.keys().collect::<Vec<_>>(), ["policy", "rewind"]);
 }

@@ -3,7 +3,7 @@
 //! | target | what the bytes say | what must hold |
 //! |---|---|---|
 //! | [`queue`] | a queue of core's, and operations | the model agrees, and the invariants hold |
-//! | [`clock`] | the same, at times that are no clock's | the invariants, and nothing is lost |
+//! | [`clock`] | the same, on a clock that also goes back | the same |
 //! | [`limiters`] | limiters with any parameters | what each promises of its delays |
 //! | [`backoff`] | backoffs with any parameters | what they promise of their pauses |
 //!
@@ -17,14 +17,12 @@
 //! random bytes are tests of this package: see `tests/bytes.rs`.
 
 mod backoff;
-mod clock;
 mod draw;
 mod limiters;
 mod queue;
 mod replay;
 
 pub use backoff::backoff;
-pub use clock::clock;
 pub use limiters::limiters;
-pub use queue::queue;
+pub use queue::{clock, queue};
 pub use replay::replay;

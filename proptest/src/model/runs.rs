@@ -129,7 +129,7 @@ impl Model {
                     self.note_backoff(key, window.due);
                 }
             } else if self.entry(key).queued.is_none() {
-                self.schedule(key, window, level);
+                self.schedule(key, window.not_before(self.stopped_at()), level);
             }
         }
         let was_dirty = self.entry(key).queued.is_some();
@@ -306,13 +306,13 @@ impl Model {
     fn hold_after_run(&mut self, key: Key) {
         let held = self.held_until(key);
         if is_after(held, self.now) && self.entry(key).queued.is_some() {
-            self.delay_instead(key, held);
+            self.delay_instead(key, held.max(self.stopped_at()));
             if self.is_closed() {
                 // Others take the place of a key that was to be ready.
                 self.arrive();
             }
         }
-        self.put_off(key, held);
+        self.put_off(key, held.max(self.stopped_at()));
     }
 
     /// A dirty key is delayed instead.

@@ -45,6 +45,11 @@ impl Model {
         }
     }
 
+    /// When shutdown stopped the time. What a run sets later is not before, wherever the clock goes.
+    pub(super) fn stopped_at(&self) -> Instant {
+        self.closed.map_or(Instant::EPOCH, |closed| closed.0)
+    }
+
     pub(super) fn drained(&self, drain: usize) -> Drained {
         let interrupted = self.drains.get(drain).copied().unwrap_or_default();
         match self.has_no_work() && !self.has_backlog() {

@@ -106,8 +106,8 @@ impl Model {
         if dirty.is_some() {
             self.leave_queue(key);
         }
-        let stopped = self.closed.map_or(Instant::EPOCH, |closed| closed.0);
-        self.begin_suspension(key, plan.window.not_before(stopped), dirty.max(asked));
+        let window = plan.window.not_before(self.stopped_at());
+        self.begin_suspension(key, window, dirty.max(asked));
         self.put_off(key, self.held_until(key));
         if dirty.is_some() && self.is_closed() {
             // Others take the place of a key that was to be ready.

@@ -27,11 +27,6 @@ pub struct Direct<P: Kind, S: Storage, M: Metrics = Figures, const MAX: usize = 
 }
 
 impl<P: Kind, S: Storage, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
-    /// Sets the clock, which the queue's contract lets go forward only.
-    pub fn set_now(&mut self, now: Instant) {
-        self.now = now;
-    }
-
     /// The time, or anything if it does not matter.
     fn any_time(&mut self) -> Instant {
         if self.queue.needs_time() {
@@ -95,7 +90,13 @@ impl<P: Kind, S: Home, M: Metrics + Default + 'static, const MAX: usize> Subject
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
-        self.answer(operation)
+        match operation {
+            Operation::Rewind(by) => {
+                self.now = Instant::EPOCH + self.now.saturating_since(Instant::EPOCH + *by);
+                Answer::Done
+            }
+            other => self.answer(other),
+        }
     }
 
     fn figures(&mut self) -> Option<Figures> {
