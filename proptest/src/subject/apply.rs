@@ -15,8 +15,8 @@ use requeue_core::{Finished, GroupState, Instant, Queue};
 
 use super::held::Held;
 use super::{
-    Abilities, Answer, Cap, Configuration, Direct, GroupFigures, GroupOrder, Key, Operation,
-    Scheduled, group_of, in_order, map_next, panicking,
+    Abilities, Answer, Cap, Configuration, Direct, GroupFigures, GroupOrder, Key, Operation as O,
+    group_of, in_order, map_next, panicking,
 };
 use crate::limiter::AnyLimiter;
 
@@ -26,78 +26,63 @@ pub(super) type Keys<P, S, M> = Queue<Key, P, AnyLimiter, S, M>;
 /// A session of a queue under test.
 pub(super) type Access<'q, P, S, M> = Session<'q, Key, P, AnyLimiter, S, M>;
 
-/// Does an operation. `call!` does it to a session, or to the queue behind the lock, which has the
-/// same methods, and is told whether it needs the time. `session!` does it to a session in any
-/// case. `look!` does it to the state machine, or to the queue behind the lock, and `machine!` to
-/// the state machine in any case.
+/// The answer to an operation that returns nothing.
+macro_rules! done {
+    ($work:expr) => {{
+        $work;
+        Answer::Done
+    }};
+}
+
+/// Does an operation. `call!` calls a method of a session, or of the queue behind the lock, which
+/// has the same methods, and is told if a session needs the time. `session!` works with a session
+/// in any case.
 macro_rules! answer {
     ($operation:expr, $held:expr, <$kind:ty, $home:ty>) => {
         match *$operation {
-            Operation::Add(key) => Answer::Added(call!(false, |queue| queue.add(key))),
-            Operation::AddAfter(key, delay) => {
-                Answer::Added(call!(true, |queue| queue.add_after(key, delay)))
+            O::Add(key) => Answer::Added(call!(add(key))),
+            O::AddAfter(key, delay) => Answer::Added(call!(add_after(key, delay), true)),
+            O::AddAt(key, due) => Answer::Added(call!(add_at(key, due), true)),
+            O::AddRateLimited(key) => {
+                Answer::Scheduled(call!(add_rate_limited(key), true).map(Into::into))
             }
-            Operation::AddAt(key, due) => {
-                Answer::Added(call!(true, |queue| queue.add_at(key, due)))
+            O::AddWith(key, options) => {
+                let added = call!(add_with(key, options), options.needs_time());
+                Answer::Scheduled(added.map(Into::into))
             }
-            Operation::AddRateLimited(key) => {
-                let added = call!(true, |queue| queue.add_rate_limited(key));
-                Answer::Scheduled(added.map(Scheduled::from))
-            }
-            Operation::AddWith(key, options) => {
-                let added = call!(options.needs_time(), |queue| queue.add_with(key, options));
-                Answer::Scheduled(added.map(Scheduled::from))
-            }
-            Operation::AddDisplacing(key, options) => {
-                let timed = options.needs_time();
-                let added = call!(timed, |queue| queue.add_displacing(key, options));
+            O::AddDisplacing(key, options) => {
+                let added = call!(add_displacing(key, options), options.needs_time());
                 Answer::Displaced(added.map(|(scheduled, left)| (scheduled.into(), left)))
             }
-            Operation::AddMany(ref keys) => {
+            O::AddMany(ref keys) => {
                 let (keys, mut rejected) = (keys.iter().copied(), Vec::new());
-                let many = call!(false, |queue| queue
-                    .add_many(keys, |key| rejected.push(key)));
+                let many = call!(add_many(keys, |key| rejected.push(key)));
                 Answer::AddedMany(many, rejected)
             }
-            Operation::Restore(left) => {
-                Answer::Restored(call!(!left.left.is_zero(), |queue| queue.restore(left)))
-            }
-            Operation::Forget(key) => {
-                Answer::Count(call!(true, |queue| queue.forget(&key)) as usize)
-            }
-            Operation::CancelKey(key) => Answer::State(call!(false, |queue| queue.cancel(&key))),
-            Operation::CancelDelay(key) => {
-                Answer::Due(call!(false, |queue| queue.cancel_delay(&key)))
-            }
-            Operation::Expedite(key) => Answer::Is(call!(false, |queue| queue.expedite(&key))),
-            Operation::Pause => {
-                call!(true, |queue| queue.pause());
-                Answer::Done
-            }
-            Operation::Unpause => {
-                call!(true, |queue| queue.unpause());
-                Answer::Done
-            }
-            Operation::AddDebounced(..)
-            | Operation::AddWithin(..)
-            | Operation::Suspend(..)
-            | Operation::LimitKeys(_) => {
+            O::Restore(left) => Answer::Restored(call!(restore(left), !left.left.is_zero())),
+            O::Forget(key) => Answer::Count(call!(forget(&key), true) as usize),
+            O::CancelKey(key) => Answer::State(call!(cancel(&key))),
+            O::CancelDelay(key) => Answer::Due(call!(cancel_delay(&key))),
+            O::Expedite(key) => Answer::Is(call!(expedite(&key))),
+            O::Pause => done!(call!(pause(), true)),
+            O::Unpause => done!(call!(unpause(), true)),
+            O::AddDebounced(..) | O::AddWithin(..) | O::Suspend(..) | O::LimitKeys(_) => {
                 session!(true, |queue| <$home>::apply_rare(queue, $operation))
             }
-            Operation::SetPolicy(_) | Operation::Resume(_) => {
+            O::SetPolicy(_) | O::Resume(_) => {
                 session!(false, |queue| <$home>::apply_rare(queue, $operation))
             }
-            Operation::AgeAfter(after) => session!(true, |queue| {
+            O::AgeAfter(after) => session!(true, |queue| {
                 <$kind as Priorities>::Age::age_after(queue, after)
             }),
-            Operation::Order(ref order) => session!(false, |queue| <$kind>::order(queue, order)),
-            Operation::Get(sleeper) => {
+            O::Order(ref order) => session!(false, |queue| <$kind>::order(queue, order)),
+            O::Get(sleeper) => {
                 let mut getter = $held.getter(sleeper);
                 let next = session!(false, |queue| queue.poll_get(&mut getter));
                 $held.keep(sleeper, getter, &next);
                 Answer::Next($held.hand_next(next))
             }
-            Operation::GetMany(max, sleeper) => {
+            O::GetMany(max, sleeper) => {
                 let (mut getter, mut taken) = ($held.getter(sleeper), Vec::new());
                 let next = session!(false, |queue| {
                     queue.poll_get_many(max, &mut getter, |work| taken.push(work))
@@ -108,7 +93,7 @@ macro_rules! answer {
                     taken.into_iter().map(|work| $held.hand(work)).collect()
                 }))
             }
-            Operation::Next(run, action, sleeper) => {
+            O::Next(run, action, sleeper) => {
                 let (mut getter, ticket) = ($held.getter(sleeper), $held.ticket(run));
                 let (finished, next) = session!(action.needs_time(), |queue| {
                     let finish = |ticket| queue.finish(ticket, action);
@@ -118,66 +103,49 @@ macro_rules! answer {
                 $held.keep(sleeper, getter, &next);
                 Answer::Turn(finished, $held.hand_next(next))
             }
-            Operation::Leave(sleeper) => {
+            O::Leave(sleeper) => {
                 let mut getter = $held.getter(sleeper);
-                session!(true, |queue| queue.leave(&mut getter));
-                Answer::Done
+                done!(session!(true, |queue| queue.leave(&mut getter)))
             }
-            Operation::DoneKey(key) => {
-                Answer::Finished(call!(false, |queue| queue.release_key(&key)))
-            }
-            Operation::Done(run) => Answer::Finished(match $held.ticket(run) {
+            O::DoneKey(key) => Answer::Finished(call!(release_key(&key))),
+            O::Done(run) => Answer::Finished(match $held.ticket(run) {
                 Some(ticket) => session!(false, |queue| queue.release(ticket)),
                 None => Finished::Stale,
             }),
-            Operation::Complete(run, action) => Answer::Finished(match $held.ticket(run) {
-                Some(ticket) => {
-                    call!(action.needs_time(), |queue| queue.finish(ticket, action))
-                }
+            O::Complete(run, action) => Answer::Finished(match $held.ticket(run) {
+                Some(ticket) => call!(finish(ticket, action), action.needs_time()),
                 None => Finished::Stale,
             }),
-            Operation::CompleteMany(ref runs, action) => {
+            O::CompleteMany(ref runs, action) => {
                 let tickets = $held.tickets(runs);
                 let used = runs.len() - tickets.len();
-                let timed = action.needs_time();
-                Answer::Count(used + call!(timed, |queue| queue.finish_many(tickets, action)))
+                let stale = call!(finish_many(tickets, action), action.needs_time());
+                Answer::Count(used + stale)
             }
-            Operation::ReportRunning => {
-                call!(true, |queue| queue.report_running());
-                Answer::Done
-            }
+            O::ReportRunning => done!(call!(report_running(), true)),
 
-            Operation::ShutDown => {
-                call!(true, |queue| queue.shut_down());
-                Answer::Done
-            }
-            Operation::BeginDrain => {
-                let drain = call!(true, |queue| queue.begin_drain());
+            O::ShutDown => done!(call!(shut_down(), true)),
+            O::BeginDrain => {
+                let drain = call!(begin_drain(), true);
                 Answer::Drain($held.keep_drain(drain))
             }
-            Operation::Drained(drain) => match $held.drain(drain) {
-                Some(drain) => Answer::Drained(look!(|queue| queue.drain_status(drain))),
-                None => Answer::Lacking,
-            },
-            Operation::TakeDelayed => Answer::Left(call!(true, |queue| queue.take_delayed())),
-            Operation::TakeReady => Answer::Left(call!(true, |queue| queue.take_ready())),
+            O::TakeDelayed => Answer::Left(call!(take_delayed(), true)),
+            O::TakeReady => Answer::Left(call!(take_ready(), true)),
 
-            Operation::Len => Answer::Count(call!(false, |queue| queue.len())),
-            Operation::State(key) => Answer::State(call!(false, |queue| queue.state(&key))),
-            Operation::Contains(key) => Answer::Is(look!(|queue| queue.contains(&key))),
-            Operation::Failures(key) => Answer::Count(look!(|queue| queue.failures(&key)) as usize),
-            Operation::Why(key) => Answer::Why(session!(false, |queue| queue.why(&key))),
-            Operation::Stats => Answer::Stats(machine!(|queue| queue.stats())),
-            Operation::Group(group) => {
-                Answer::Group(machine!(|queue| <$kind>::group(queue, group)).and_then(figures))
-            }
-            Operation::IsPaused => Answer::Is(look!(|queue| queue.is_paused())),
-            Operation::IsIdle => Answer::Is(call!(false, |queue| queue.is_idle())),
-            Operation::IsSettled => Answer::Is(look!(|queue| queue.is_settled())),
-            Operation::IsShuttingDown => Answer::Is(look!(|queue| queue.is_shutting_down())),
-            Operation::NextLook => Answer::Look(session!(false, |queue| queue.next_look())),
-            Operation::IsWithin(ready_max, run_max) if !<$kind>::GROUPS => {
-                Answer::Is(call!(true, |queue| queue.is_within(ready_max, run_max)))
+            O::Len => Answer::Count(call!(len())),
+            O::State(key) => Answer::State(call!(state(&key))),
+            O::Contains(key) => Answer::Is(call!(contains(&key))),
+            O::Failures(key) => Answer::Count(call!(failures(&key)) as usize),
+            O::Why(key) => Answer::Why(session!(false, |queue| queue.why(&key))),
+            O::Stats => Answer::Stats(session!(false, |queue| queue.stats())),
+            O::Group(group) => Answer::Group(session!(false, |queue| <$kind>::group(queue, group))),
+            O::IsPaused => Answer::Is(call!(is_paused())),
+            O::IsIdle => Answer::Is(call!(is_idle())),
+            O::IsSettled => Answer::Is(call!(is_settled())),
+            O::IsShuttingDown => Answer::Is(call!(is_shutting_down())),
+            O::NextLook => Answer::Look(session!(false, |queue| queue.next_look())),
+            O::IsWithin(ready_max, run_max) if !<$kind>::GROUPS => {
+                Answer::Is(call!(is_within(ready_max, run_max), true))
             }
             _ => Answer::Lacking,
         }
@@ -185,7 +153,7 @@ macro_rules! answer {
 }
 
 /// Does an operation that neither waits nor names a run to a queue behind a lock.
-pub fn answer_of<H>(queue: &Shared<H>, operation: &Operation) -> Answer
+pub fn answer_of<H>(queue: &Shared<H>, operation: &O) -> Answer
 where
     H: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>,
 {
@@ -193,46 +161,31 @@ where
 }
 
 /// Does an operation that never waits to a queue behind a lock, as its users do.
-pub(super) fn behind_lock<H>(shared: &Shared<H>, held: &mut Held, operation: &Operation) -> Answer
+pub(super) fn behind_lock<H>(shared: &Shared<H>, held: &mut Held, operation: &O) -> Answer
 where
     H: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>,
 {
     macro_rules! call {
-        ($timed:expr, |$queue:ident| $work:expr) => {{
-            let _ = $timed;
-            let $queue = shared;
-            $work
-        }};
+        ($method:ident($($argument:expr),*) $(, $timed:expr)?) => {
+            shared.$method($($argument),*)
+        };
     }
     macro_rules! session {
         ($timed:expr, |$queue:ident| $work:expr) => {
             shared.timed($timed, |$queue| $work)
         };
     }
-    macro_rules! look {
-        (|$queue:ident| $work:expr) => {{
-            let $queue = shared;
-            $work
-        }};
-    }
-    macro_rules! machine {
-        (|$queue:ident| $work:expr) => {
-            shared.look(|$queue| $work)
-        };
-    }
     match *operation {
-        Operation::TryGet => {
+        O::TryGet => {
             let work = shared.with(|session| session.try_get());
             Answer::Work(work.map(|work| held.hand(work)))
         }
-        Operation::ExpediteAll => {
-            shared.expedite_all();
-            Answer::Done
-        }
-        Operation::RetainBelow(0) => Answer::Count(shared.clear()),
-        Operation::RetainBelow(key) => Answer::Count(shared.retain(|other| *other < key)),
-        Operation::Snapshot => Answer::Snapshot(in_order(shared.snapshot())),
-        Operation::PanicUnderLock => {
+        O::ExpediteAll => done!(shared.expedite_all()),
+        O::RetainBelow(0) => Answer::Count(shared.clear()),
+        O::RetainBelow(key) => Answer::Count(shared.retain(|other| *other < key)),
+        O::Snapshot => Answer::Snapshot(in_order(shared.snapshot())),
+        O::Drained(drain) => held.drained(drain, |drain| shared.drain_status(drain)),
+        O::PanicUnderLock => {
             let panic = || resume_unwind(Box::new("a panic while the lock is held"));
             Answer::Is(panicking(|| shared.lock().with(|_| panic())))
         }
@@ -242,54 +195,48 @@ where
 
 impl<P: Kind, S: Home, M: Metrics, const MAX: usize> Direct<P, S, M, MAX> {
     /// Does an operation that never waits to the state machine.
-    pub(super) fn answer(&mut self, operation: &Operation) -> Answer {
+    pub(super) fn answer(&mut self, operation: &O) -> Answer {
         let this = self;
-        macro_rules! call {
+        macro_rules! session {
             ($timed:expr, |$queue:ident| $work:expr) => {
                 this.with($timed, |$queue: &mut Access<'_, P, S, M>| $work)
             };
         }
-        macro_rules! session {
-            ($timed:expr, |$queue:ident| $work:expr) => {
-                call!($timed, |$queue| $work)
+        macro_rules! call {
+            ($method:ident($($argument:expr),*)) => {
+                call!($method($($argument),*), false)
             };
-        }
-        macro_rules! look {
-            (|$queue:ident| $work:expr) => {{
-                let $queue = &this.queue;
-                $work
-            }};
-        }
-        macro_rules! machine {
-            (|$queue:ident| $work:expr) => {
-                look!(|$queue| $work)
+            ($method:ident($($argument:expr),*), $timed:expr) => {
+                session!($timed, |queue| queue.$method($($argument),*))
             };
         }
         match *operation {
-            Operation::TryGet => {
+            O::TryGet => {
                 let work = this.with(false, |queue| queue.try_get());
                 Answer::Work(work.map(|work| this.held.hand(work)))
             }
-            Operation::ExpediteAll => {
+            O::ExpediteAll => {
                 let _ = this.swept(|queue, sweep| queue.expedite_some(sweep));
                 Answer::Done
             }
-            Operation::RetainBelow(key) => {
+            O::RetainBelow(key) => {
                 let sweep = this.swept(|queue, sweep| queue.retain_some(sweep, |it| *it < key));
                 Answer::Count(sweep.cancelled())
             }
-            Operation::Snapshot => {
+            O::Snapshot => {
                 let mut entries = Vec::new();
                 let _ = this.swept(|queue, sweep| {
                     queue.snapshot_some(sweep, |key: &Key, state| entries.push((*key, state)))
                 });
                 Answer::Snapshot(in_order(entries))
             }
-            Operation::LimitFailureRecords(keys) => S::limit_failure_records(&mut this.queue, keys),
-            Operation::LimitDueKeys(keys) => {
+            O::Drained(drain) => this
+                .held
+                .drained(drain, |drain| this.queue.drain_status(drain)),
+            O::LimitFailureRecords(keys) => S::limit_failure_records(&mut this.queue, keys),
+            O::LimitDueKeys(keys) => {
                 this.due_keys_max = keys;
-                this.queue.limit_due_keys(keys);
-                Answer::Done
+                done!(this.queue.limit_due_keys(keys))
             }
             _ => answer!(operation, this.held, <P, S>),
         }
@@ -307,7 +254,7 @@ pub trait Home: Storage + Sized {
     /// Does what not every queue can.
     fn apply_rare<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
-        operation: &Operation,
+        operation: &O,
     ) -> Answer;
 
     /// Changes how many keys may be kept for their failures alone.
@@ -323,7 +270,7 @@ pub trait Home: Storage + Sized {
 impl<const N: usize, I: Index> Home for Fixed<N, I> {
     fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::fixed(setup.limiter.build(), metrics);
-        let policy = Operation::SetPolicy(setup.policy.clone());
+        let policy = O::SetPolicy(setup.policy.clone());
         let _ = Self::apply_rare(&mut queue.at(Instant::EPOCH), &policy);
         queue.limit_due_keys(setup.due_keys_max);
         queue
@@ -341,10 +288,10 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
 
     fn apply_rare<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
-        operation: &Operation,
+        operation: &O,
     ) -> Answer {
         match *operation {
-            Operation::AddWithin(key, delay, slack) => {
+            O::AddWithin(key, delay, slack) => {
                 P::FixedSlack::add_within(session, key, delay, slack)
             }
             _ => P::govern(session, operation),
@@ -373,16 +320,11 @@ impl Home for Growable {
 
     fn apply_rare<P: Kind, M: Metrics>(
         session: &mut Access<'_, P, Self, M>,
-        operation: &Operation,
+        operation: &O,
     ) -> Answer {
         match *operation {
-            Operation::LimitKeys(keys) => {
-                session.limit_keys(keys);
-                Answer::Done
-            }
-            Operation::AddWithin(key, delay, slack) => {
-                Answer::Added(session.add_within(key, delay, slack))
-            }
+            O::LimitKeys(keys) => done!(session.limit_keys(keys)),
+            O::AddWithin(key, delay, slack) => u64::add_within(session, key, delay, slack),
             _ => suspend(session, operation),
         }
     }
@@ -391,24 +333,18 @@ impl Home for Growable {
         queue: &mut Keys<P, Self, M>,
         keys: usize,
     ) -> Answer {
-        queue.limit_failure_records(keys);
-        Answer::Done
+        done!(queue.limit_failure_records(keys))
     }
 }
 
 /// Does what a queue with a policy can.
 fn govern<P: Priorities, S: Governs<P>, M: Metrics>(
     session: &mut Access<'_, P, S, M>,
-    operation: &Operation,
+    operation: &O,
 ) -> Answer {
     match *operation {
-        Operation::AddDebounced(key, quiet, max) => {
-            Answer::Added(session.add_debounced(key, quiet, max))
-        }
-        Operation::SetPolicy(ref policy) => {
-            session.set_policy(policy.build());
-            Answer::Done
-        }
+        O::AddDebounced(key, quiet, max) => Answer::Added(session.add_debounced(key, quiet, max)),
+        O::SetPolicy(ref policy) => done!(session.set_policy(policy.build())),
         _ => Answer::Lacking,
     }
 }
@@ -416,11 +352,11 @@ fn govern<P: Priorities, S: Governs<P>, M: Metrics>(
 /// Does what a queue that can suspend keys can.
 fn suspend<P: Priorities, S: Suspends<P>, M: Metrics>(
     session: &mut Access<'_, P, S, M>,
-    operation: &Operation,
+    operation: &O,
 ) -> Answer {
     match *operation {
-        Operation::Suspend(key, timeout) => Answer::Is(session.suspend(&key, timeout)),
-        Operation::Resume(key) => Answer::Is(session.resume(&key)),
+        O::Suspend(key, timeout) => Answer::Is(session.suspend(&key, timeout)),
+        O::Resume(key) => Answer::Is(session.resume(&key)),
         _ => govern(session, operation),
     }
 }
@@ -433,21 +369,19 @@ pub trait PerKey {
 
     /// Adds a key within a window.
     fn add_within<P: Priorities, S: Storage<Nodes<P>: Nodes<Slack = Self>>, M: Metrics>(
-        session: &mut Access<'_, P, S, M>,
-        key: Key,
-        delay: Duration,
-        slack: Duration,
+        _: &mut Access<'_, P, S, M>,
+        _: Key,
+        _: Duration,
+        _: Duration,
     ) -> Answer {
-        let _ = (session, key, delay, slack);
         Answer::Lacking
     }
 
     /// Sets after which time keys age.
     fn age_after<P: Priorities<Age = Self>, S: Storage, M: Metrics>(
-        session: &mut Access<'_, P, S, M>,
-        after: Option<Duration>,
+        _: &mut Access<'_, P, S, M>,
+        _: Option<Duration>,
     ) -> Answer {
-        let _ = (session, after);
         Answer::Lacking
     }
 }
@@ -472,8 +406,7 @@ impl PerKey for Instant {
         session: &mut Access<'_, P, S, M>,
         after: Option<Duration>,
     ) -> Answer {
-        session.age_after(after);
-        Answer::Done
+        done!(session.age_after(after))
     }
 }
 
@@ -496,7 +429,7 @@ pub trait Kind: Priorities<FixedSlack: PerKey, Age: PerKey> + Sized {
     /// Does to a queue of a fixed size what one with a policy can.
     fn govern<P: Priorities, S: Storage<Policy<P> = Self::FixedPolicy>, M: Metrics>(
         session: &mut Access<'_, P, S, M>,
-        operation: &Operation,
+        operation: &O,
     ) -> Answer;
 
     /// What a queue with these priorities can do, in any storage.
@@ -510,17 +443,12 @@ pub trait Kind: Priorities<FixedSlack: PerKey, Age: PerKey> + Sized {
     }
 
     /// Changes the limits of groups.
-    fn order<S: Storage, M: Metrics>(
-        session: &mut Access<'_, Self, S, M>,
-        order: &GroupOrder,
-    ) -> Answer {
-        let _ = (session, order);
+    fn order<S: Storage, M: Metrics>(_: &mut Access<'_, Self, S, M>, _: &GroupOrder) -> Answer {
         Answer::Lacking
     }
 
-    /// The state of a group, if it is there.
-    fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupState> {
-        let _ = (queue, group);
+    /// The figures of a group, if it has keys.
+    fn group<S: Storage, M: Metrics>(_: &Keys<Self, S, M>, _: u8) -> Option<GroupFigures> {
         None
     }
 }
@@ -543,7 +471,7 @@ macro_rules! without_groups {
 
             fn govern<P: Priorities, S: Storage<Policy<P> = Self::FixedPolicy>, M: Metrics>(
                 session: &mut Access<'_, P, S, M>,
-                operation: &Operation,
+                operation: &O,
             ) -> Answer {
                 $govern(session, operation)
             }
@@ -560,10 +488,7 @@ without_groups! {
     [Q: Kind<Naming<Key> = ()>] Aging<Q>, Q::POLICY, Q::govern;
 }
 
-fn lack<P: Priorities, S: Storage, M: Metrics>(
-    _: &mut Access<'_, P, S, M>,
-    _: &Operation,
-) -> Answer {
+fn lack<P: Priorities, S: Storage, M: Metrics>(_: &mut Access<'_, P, S, M>, _: &O) -> Answer {
     Answer::Lacking
 }
 
@@ -584,7 +509,7 @@ impl<Q: Kind, const MAX: usize> Kind for Groups<u8, Q, MAX> {
 
     fn govern<P: Priorities, S: Storage<Policy<P> = Self::FixedPolicy>, M: Metrics>(
         session: &mut Access<'_, P, S, M>,
-        operation: &Operation,
+        operation: &O,
     ) -> Answer {
         Q::govern(session, operation)
     }
@@ -611,18 +536,22 @@ impl<Q: Kind, const MAX: usize> Kind for Groups<u8, Q, MAX> {
         Answer::Done
     }
 
-    fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupState> {
-        queue.group(&group)
+    fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupFigures> {
+        let state = queue.group(&group).filter(|state| state.total > 0)?;
+        let GroupState {
+            ready,
+            active,
+            total: held,
+            blocked,
+            paused,
+            ..
+        } = state;
+        Some(GroupFigures {
+            ready,
+            active,
+            held,
+            blocked,
+            paused,
+        })
     }
-}
-
-/// The figures of a group, if it has keys.
-fn figures(state: GroupState) -> Option<GroupFigures> {
-    (state.total > 0).then_some(GroupFigures {
-        ready: state.ready,
-        active: state.active,
-        held: state.total,
-        blocked: state.blocked,
-        paused: state.paused,
-    })
 }

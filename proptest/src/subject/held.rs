@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use requeue_core::binding::{Getter, Next, Ticket as CoreTicket, Work};
+use requeue_core::binding::{Drained, Getter, Next, Ticket as CoreTicket, Work};
 
-use super::{Drain, Handed, Key, Run, Sleeper, Ticket, map_next};
+use super::{Answer, Drain, Handed, Key, Run, Sleeper, Ticket, map_next};
 
 /// A key that core has handed out, with core's own ticket.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,7 +89,13 @@ impl Held {
         Drain(self.drains.len() - 1)
     }
 
-    pub(super) fn drain(&self, Drain(number): Drain) -> Option<&requeue_core::binding::Drain> {
-        self.drains.get(number)
+    /// How a wait for the drain stands.
+    pub(super) fn drained(
+        &self,
+        Drain(number): Drain,
+        status: impl FnOnce(&requeue_core::binding::Drain) -> Drained,
+    ) -> Answer {
+        let drain = self.drains.get(number);
+        drain.map_or(Answer::Lacking, |drain| Answer::Drained(status(drain)))
     }
 }
