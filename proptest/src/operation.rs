@@ -477,68 +477,6 @@ impl Operation {
         [O::Len].into_iter().chain(of_keys).chain(of_queue)
     }
 
-    /// Every kind of step that a program of one thread can take, on the keys up to this one.
-    #[cfg(test)]
-    pub(crate) fn explored(keys: Key) -> Vec<Self> {
-        let (one, two) = (Duration::from_nanos(1), Duration::from_nanos(2));
-        let of_key = |key| {
-            // A deadline is replaced: of the first key by now, of the second by one 2 ns away.
-            let replaces = AddOptions {
-                after: (key > 1).then_some(two),
-                merge: requeue_core::Merge::Replace,
-                ..AddOptions::new()
-            };
-            // A key that has failed once: the first is ready, the second delayed.
-            let left = Duration::from_nanos(u64::from(key) - 1);
-            vec![
-                O::Add(key),
-                O::AddAfter(key, one),
-                O::AddAfter(key, two),
-                O::AddRateLimited(key),
-                O::AddWith(key, replaces),
-                O::AddDebounced(key, one, two),
-                O::Restore(left_over(key, left, 1, 0)),
-                O::DoneKey(key),
-                O::CancelKey(key),
-                O::CancelDelay(key),
-                O::Expedite(key),
-                O::Suspend(key, two),
-                O::Resume(key),
-                O::Forget(key),
-                O::Why(key),
-            ]
-        };
-        let ends = [
-            Action::Release,
-            Action::Success,
-            Action::Retry,
-            Action::GiveUp,
-            Action::RequeueAfter(one),
-            Action::Snooze(two),
-            Action::Suspend(one),
-            Action::poll(one, two),
-        ];
-        let of_queue = [
-            O::Advance(one),
-            O::ExpediteAll,
-            O::RetainBelow(2),
-            O::Pause,
-            O::Unpause,
-            O::Get(Sleeper::New),
-            O::LookAgain(0),
-            O::Leave(Sleeper::Pick(0)),
-            O::Next(Run::Pick(0), Action::Release, Sleeper::New),
-            O::Snapshot,
-            O::ShutDown,
-            O::BeginDrain,
-            O::TakeReady,
-            O::TakeDelayed,
-        ];
-        let ends = ends.map(|end| O::Complete(Run::Pick(0), end));
-        let of_keys = (1..=keys).flat_map(of_key);
-        of_keys.chain(ends).chain(of_queue).collect()
-    }
-
     /// Whether it moves the clock.
     pub(crate) fn passes_time(&self) -> bool {
         matches!(self, Self::Advance(_) | Self::AdvanceToDeadline)

@@ -10,8 +10,9 @@ use requeue_core::priority::{Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 
 use super::pair::Pair;
-use super::{Failure, Looks, Operation, PATIENCE};
+use super::{Failure, Looks, Operation, PATIENCE, story};
 use crate::operation::{Key, Operate};
+use crate::stories::{Rule, Step};
 use crate::subject::{Configuration, Direct, NewSubject, Subject, boxed};
 use crate::watched::restarts;
 use crate::{Fingerprint, rounds};
@@ -193,11 +194,23 @@ fn setups(capacity: Option<usize>) -> impl Iterator<Item = Configuration> {
     })
 }
 
+/// What is explored.
+fn steps() -> Vec<Operation> {
+    let explored = Rule::read("explored", include_str!("explored.txt"), 1);
+    let lines = explored.and_then(|explored| explored.lines());
+    let steps = lines.and_then(|lines| story::steps(&lines)).unwrap();
+    let steps = steps.into_iter().map(|step| match step {
+        Step::Operation(operation) => operation,
+        _ => panic!("no step of a history"),
+    });
+    steps.collect()
+}
+
 /// Explores to a depth, in the soak to another.
 fn on_each(bounds: Option<Bounds>, [depth, in_soak]: [usize; 2]) {
     let is_soak = rounds(1) > 1;
     let scope = Scope {
-        steps: Operation::explored(2),
+        steps: steps(),
         depth: if is_soak { in_soak } else { depth },
         bounds,
     };

@@ -188,7 +188,7 @@ fn plain() -> Configuration {
 }
 
 /// The steps of a story, with runs that have no numbers yet.
-fn steps(lines: &[Line]) -> Result<Vec<Step>, String> {
+pub(super) fn steps(lines: &[Line]) -> Result<Vec<Step>, String> {
     let steps = lines.iter().map(|line| {
         let step = step(line.parts().0, &|_| 0);
         step.map_err(|wrong| line.wrong(&wrong))

@@ -179,9 +179,12 @@ impl Arguments for Words<'_> {
         self.parsed()
     }
 
-    /// A run of a key: the last, or the one that is named.
+    /// A run of a key: the last, or the one that is named. Or the first that is under way.
     fn run(&mut self) -> Run {
         let last = self.last;
+        if self.has("any") {
+            return Run::Pick(0);
+        }
         let (key, run) = self.read("run", |word| {
             let (key, run) = word.split_once('#').unwrap_or((word, ""));
             let key = key.parse().ok()?;
