@@ -326,7 +326,7 @@ pub mod drawn {
 
     #[expect(clippy::panic, reason = "this is how a test fails")]
     fn check(new: NewSubject, draw: Draw, regressions: &'static str) {
-        if let Err(report) = histories::run_on(new, draw, regressions) {
+        if let Err(report) = histories::run(new, draw, regressions) {
             panic!("{report}\n\n{}", list_of_broken(new));
         }
     }

@@ -17,7 +17,6 @@ mod draw;
 #[cfg(test)]
 mod explore;
 mod failure;
-mod faults;
 mod judge;
 mod pair;
 mod reasons;
@@ -34,8 +33,8 @@ pub use crate::operation::{Answer, Operation, Run, Sleeper};
 #[cfg(test)]
 pub(crate) use bytes::Bytes;
 pub use bytes::{Crowd, MERGES, at_once, calls, operations_of};
+pub(crate) use draw::HANGS_AFTER;
 pub use draw::{Draw, find, run, run_combined};
-pub(crate) use draw::{HANGS_AFTER, run_on};
 pub use failure::Failure;
 pub(crate) use story::{play, skipped, without_calls};
 

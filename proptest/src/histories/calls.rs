@@ -5,7 +5,7 @@ use std::time::Instant;
 use requeue_core::Action;
 
 use super::Failure;
-use super::judge::{Fault, For, Outstanding, Verdict};
+use super::judge::{For, Outstanding, Verdict};
 use super::pair::Pair;
 use crate::operation::Operate;
 use crate::subject::{Call, CallId, Returned, Subject};
@@ -135,11 +135,17 @@ impl Pair {
                     self.commit(what, verdict);
                     return Ok(());
                 }
-                Err(fault) if !(may_change && fault.may_come) => return Err(self.fail(what, fault)),
+                Err(fault) if !(may_change && fault.may_come) => {
+                    return Err(self.fail(what, fault.wrong));
+                }
                 _ if may_change => {}
                 _ => {
-                    let fault = self.no_rest();
-                    return Err(self.fail(what, fault));
+                    let due = self.model.next_deadline();
+                    let due =
+                        due.map_or(String::new(), |due| format!(", and a key is due at {due}"));
+                    let wrong =
+                        "a call with nothing to do does not sleep, or none watches the clock";
+                    return Err(self.fail(what, format!("{wrong}{due}")));
                 }
             }
         }
@@ -149,7 +155,7 @@ impl Pair {
     fn reckon(&mut self, what: &str, ids: &[CallId]) -> Result<(), Failure> {
         self.collect();
         let judged = self.judge(ids);
-        let verdict = judged.map_err(|fault| self.fail(what, fault))?;
+        let verdict = judged.map_err(|fault| self.fail(what, fault.wrong))?;
         self.commit(what, verdict);
         Ok(())
     }
@@ -185,10 +191,9 @@ impl Pair {
         }
     }
 
-    fn fail(&mut self, what: &str, fault: Fault) -> Failure {
+    fn fail(&mut self, what: &str, wrong: String) -> Failure {
         let what = if what.is_empty() { "all settles" } else { what };
-        let wrong = format!("{what}: {}", fault.wrong);
-        self.failure_of_runs(wrong)
+        self.failure_of_runs(format!("{what}: {wrong}"))
     }
 
     fn note(&mut self, what: String) {

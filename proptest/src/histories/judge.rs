@@ -131,10 +131,19 @@ impl Pair {
             let handed = expected.remove(index);
             verdict.ended.push((call.id, format!("key {}", handed.key)));
         }
-        match expected.first() {
-            Some(missing) => Err(self.missing_key(missing, &empty_handed)),
-            None => Ok(empty_handed),
-        }
+        let Some(missing) = expected.first() else {
+            return Ok(empty_handed);
+        };
+        let should = format!("should have answered key {}", missing.key);
+        // One that still waits tells most.
+        let has_ended = |call: &&Outstanding| self.answer_of(call).is_some();
+        Err(match empty_handed.iter().min_by_key(has_ended) {
+            Some(call) => self.wrong_end(call, &should),
+            None => Fault {
+                wrong: format!("a call {should}"),
+                may_come: false,
+            },
+        })
     }
 
     /// How many of these calls have a key at the least, as the model stands once those have been
@@ -169,7 +178,12 @@ impl Pair {
         }
         let is_right = answer.map_or(expected.is_empty(), |answer| expected.contains(answer));
         if !is_right {
-            return Err(Self::wrong_end(call.id, &expected, answer));
+            let ends: Vec<_> = expected.iter().map(|end| format!("{end:?}")).collect();
+            let should = match &ends[..] {
+                [] => String::from("should wait"),
+                ends => format!("should have ended: {}", ends.join(" or ")),
+            };
+            return Err(self.wrong_end(&call, &should));
         }
         let what = match answer {
             Some(Returned::Drained(drained)) => format!("the drain is {drained:?}"),
@@ -181,6 +195,38 @@ impl Pair {
         };
         verdict.ended.push((call.id, what));
         Ok(())
+    }
+
+    /// A call has not ended as it should have, or has ended.
+    fn wrong_end(&self, call: &Outstanding, should: &str) -> Fault {
+        let answer = self.answer_of(call);
+        let but = match answer {
+            Some(answer) => format!("and it answers {answer:?}"),
+            None => String::from("but it is still waiting"),
+        };
+        Fault {
+            wrong: format!("call #{} {should}, {but}", call.id),
+            may_come: answer.is_none(),
+        }
+    }
+
+    /// A call has a key that it should not have.
+    fn unexpected_key(&self, id: CallId, got: &Handed) -> Fault {
+        let key = got.key;
+        let has_it_too = |(other, answer): (&CallId, &Returned<Handed>)| match answer {
+            Returned::Work(handed) if handed.key == key && *other != id => Some(*other),
+            _ => None,
+        };
+        let known = self.model.clone().state(key);
+        let wrong = match self.answers.iter().find_map(has_it_too) {
+            Some(other) => format!("call #{other} has key {key}, and call #{id} too"),
+            None if known.is_some_and(|known| known.active) => {
+                format!("call #{id} has key {key}, which is active")
+            }
+            None => format!("call #{id} has {got}, which is not to be handed out"),
+        };
+        let may_come = false;
+        Fault { wrong, may_come }
     }
 
     /// How a call may have ended for which there is no key. In no way if it waits.
