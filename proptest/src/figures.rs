@@ -1,15 +1,11 @@
 //! What a queue reports to its metrics, written down.
 
 use std::collections::BTreeMap;
+#[cfg(any(feature = "std", feature = "tokio"))]
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use requeue_core::metrics::{Metrics, Times};
-
-#[cfg(any(feature = "std", feature = "tokio"))]
-mod shared;
-
-#[cfg(any(feature = "std", feature = "tokio"))]
-pub(crate) use shared::SharedFigures;
 
 /// client-go's seven figures and those of successes, with every observation of the histograms in
 /// order.
@@ -55,51 +51,60 @@ pub struct Figures {
     pub depths: BTreeMap<u8, usize>,
 }
 
-impl Metrics for Figures {
-    type Timestamps = Times;
+/// [`Figures`] that a queue writes and a test reads, for the runtimes whose metrics are values.
+#[cfg(any(feature = "std", feature = "tokio"))]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedFigures(Arc<Mutex<Figures>>);
 
-    fn depth(&mut self, keys: usize) {
-        self.depth = i64::try_from(keys).unwrap_or(i64::MAX);
+#[cfg(any(feature = "std", feature = "tokio"))]
+impl SharedFigures {
+    /// What was reported so far.
+    pub(crate) fn get(&self) -> Figures {
+        self.lock().clone()
     }
 
-    fn depth_at(&mut self, priority: u8, keys: usize) {
-        if keys == 0 {
-            self.depths.remove(&priority);
-        } else {
-            self.depths.insert(priority, keys);
+    fn lock(&self) -> MutexGuard<'_, Figures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+macro_rules! reports {
+    (|$it:ident| $($report:ident($($argument:ident: $type:ty),*) => $change:expr;)+) => {
+        impl Metrics for Figures {
+            type Timestamps = Times;
+
+            $(fn $report(&mut self $(, $argument: $type)*) {
+                let $it = self;
+                $change;
+            })+
         }
-    }
 
-    fn added(&mut self) {
-        self.adds += 1;
-    }
+        #[cfg(any(feature = "std", feature = "tokio"))]
+        impl Metrics for SharedFigures {
+            type Timestamps = Times;
 
-    fn queue_latency(&mut self, latency: Duration) {
-        self.latencies.push(latency);
-    }
+            $(fn $report(&mut self $(, $argument: $type)*) {
+                self.lock().$report($($argument),*);
+            })+
+        }
+    };
+}
 
-    fn work_duration(&mut self, duration: Duration) {
-        self.work_durations.push(duration);
-    }
-
-    fn time_to_success(&mut self, time: Duration) {
-        self.times_to_success.push(time);
-    }
-
-    fn attempts_at_success(&mut self, attempts: u32) {
-        self.attempts_at_success.push(attempts);
-    }
-
-    fn unfinished_work(&mut self, sum: Duration) {
-        self.unfinished = sum;
-        self.reports += 1;
-    }
-
-    fn longest_running(&mut self, longest: Duration) {
-        self.longest = longest;
-    }
-
-    fn retry(&mut self) {
-        self.retries += 1;
-    }
+reports! { |it|
+    depth(keys: usize) => it.depth = i64::try_from(keys).unwrap_or(i64::MAX);
+    depth_at(priority: u8, keys: usize) => match keys {
+        0 => it.depths.remove(&priority),
+        _ => it.depths.insert(priority, keys),
+    };
+    added() => it.adds += 1;
+    queue_latency(latency: Duration) => it.latencies.push(latency);
+    work_duration(duration: Duration) => it.work_durations.push(duration);
+    time_to_success(time: Duration) => it.times_to_success.push(time);
+    attempts_at_success(attempts: u32) => it.attempts_at_success.push(attempts);
+    unfinished_work(sum: Duration) => {
+        it.unfinished = sum;
+        it.reports += 1;
+    };
+    longest_running(longest: Duration) => it.longest = longest;
+    retry() => it.retries += 1;
 }

@@ -291,6 +291,20 @@ pub struct Handed {
     pub timed_out: bool,
 }
 
+impl Handed {
+    /// Describes a key whose run has no number yet.
+    pub(crate) fn of(key: Key, failures: u32, priority: u8, timed_out: bool) -> Self {
+        let ticket = Ticket { key, run: 0 };
+        Self {
+            key,
+            ticket,
+            failures,
+            priority,
+            timed_out,
+        }
+    }
+}
+
 impl fmt::Display for Handed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "key {} with {} failures", self.key, self.failures)?;

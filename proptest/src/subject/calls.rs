@@ -136,6 +136,32 @@ macro_rules! returned {
 #[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) use returned;
 
+/// The calls of a runtime for tasks, whose queue is `self.queue`. See [`returned`].
+#[cfg(any(feature = "tokio", feature = "embassy"))]
+macro_rules! calls_of_tasks {
+    ($waited:path) => {
+        fn begin(&self, call: Call) -> Option<LocalCall> {
+            let queue = self.queue.clone();
+            Some(Box::pin(async move {
+                returned!(queue, call, [.await], $waited, |limit| {
+                    let deadline = Some(queue.now() + limit);
+                    let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
+                    drained.unwrap_or(Err(WaitError::TimedOut))
+                })
+            }))
+        }
+
+        fn next_unrun(&mut self, action: Action) -> bool {
+            let guard = self.queue.try_get();
+            let next = guard.map(|guard| drop(self.queue.next(guard, action)));
+            next.is_some()
+        }
+    };
+}
+
+#[cfg(any(feature = "tokio", feature = "embassy"))]
+pub(super) use calls_of_tasks;
+
 /// Keeps calls of a runtime `R` that have begun and lets them run, as [`Subject`](super::Subject)
 /// says of each method. Futures are driven by [`Futures`](super::Futures).
 pub trait Drive<R>: Default {

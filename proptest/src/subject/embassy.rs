@@ -12,7 +12,7 @@ use requeue_embassy::binding::EmbassyHost;
 use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{WaitError, WorkQueue};
 
-use super::calls::returned;
+use super::calls::{calls_of_tasks, returned};
 use super::work_queue::{Runtime, handed};
 use super::{Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, Returned};
 use crate::Figures;
@@ -49,22 +49,7 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
         self.queue.clock().advance(by);
     }
 
-    fn begin(&self, call: Call) -> Option<LocalCall> {
-        let queue = Rc::clone(&self.queue);
-        Some(Box::pin(async move {
-            returned!(queue, call, [.await], identity, |limit| {
-                let deadline = Some(queue.now() + limit);
-                let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                drained.unwrap_or(Err(WaitError::TimedOut))
-            })
-        }))
-    }
-
-    fn next_unrun(&mut self, action: Action) -> bool {
-        let guard = self.queue.try_get();
-        let next = guard.map(|guard| drop(self.queue.next(guard, action)));
-        next.is_some()
-    }
+    calls_of_tasks! { identity }
 
     fn figures(&self) -> Option<Figures> {
         Some(self.queue.as_shared().look(|queue| queue.metrics().clone()))

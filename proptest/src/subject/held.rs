@@ -19,16 +19,7 @@ impl Taken {
 
 impl From<Work<Key>> for Taken {
     fn from(work: Work<Key>) -> Self {
-        let handed = Handed {
-            key: work.key,
-            ticket: Ticket {
-                key: work.key,
-                run: 0,
-            },
-            failures: work.failures,
-            priority: work.priority,
-            timed_out: work.timed_out,
-        };
+        let handed = Handed::of(work.key, work.failures, work.priority, work.timed_out);
         Self(handed, work.ticket)
     }
 }

@@ -12,7 +12,7 @@ use requeue_tokio::WorkQueue;
 use requeue_tokio::binding::TaskHost;
 use tokio::runtime;
 
-use super::calls::returned;
+use super::calls::{calls_of_tasks, returned};
 use super::work_queue::{Runtime, handed};
 use super::{Call, Configuration, Futures, Home, Key, Kind, LocalCall, Returned};
 use crate::figures::{Figures, SharedFigures};
@@ -102,22 +102,7 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
         }
     }
 
-    fn begin(&self, call: Call) -> Option<LocalCall> {
-        let queue = self.queue.clone();
-        Some(Box::pin(async move {
-            returned!(queue, call, [.await], Ok, |limit| {
-                let deadline = Some(queue.now() + limit);
-                let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                drained.unwrap_or(Err(WaitError::TimedOut))
-            })
-        }))
-    }
-
-    fn next_unrun(&mut self, action: Action) -> bool {
-        let guard = self.queue.try_get();
-        let next = guard.map(|guard| drop(self.queue.next(guard, action)));
-        next.is_some()
-    }
+    calls_of_tasks! { Ok }
 
     fn figures(&self) -> Option<Figures> {
         Some(self.figures.get())

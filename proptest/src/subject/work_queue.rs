@@ -10,7 +10,7 @@ use super::apply::{Home, Kind, behind_lock};
 use super::held::{Held, Taken};
 use super::{
     Abilities, Answer, Call, CallId, Configuration, Drive, Handed, Key, Operation, Returned,
-    Subject, Ticket,
+    Subject,
 };
 use crate::Figures;
 use crate::limiter::AnyLimiter;
@@ -84,14 +84,8 @@ where
     H: Host<Key = Key>,
     R: std::ops::Deref<Target = Shared<H>>,
 {
-    let key = *guard.key();
-    let handed = Handed {
-        key,
-        ticket: Ticket { key, run: 0 },
-        failures: guard.failures(),
-        priority: guard.priority(),
-        timed_out: guard.timed_out(),
-    };
+    let (failures, priority) = (guard.failures(), guard.priority());
+    let handed = Handed::of(*guard.key(), failures, priority, guard.timed_out());
     Some(Taken(handed, guard.into_ticket()?))
 }
 
