@@ -52,11 +52,8 @@ impl Scene {
     fn rows(&self, column: Column, adds: u32) -> Rows {
         let rows = ROWS.iter().filter(|row| (row.is_used)(&self.uses));
         let weighed = rows.map(|row| {
-            let times = if row.words.starts_with("add") {
-                adds
-            } else {
-                1
-            };
+            let is_add = row.words.starts_with("add");
+            let times = if is_add { adds } else { 1 };
             (u32::from(row.weights[column as usize]) * times, row)
         });
         weighed.filter(|(weight, _)| *weight > 0).collect()
@@ -69,11 +66,10 @@ impl Scene {
 
     /// A history that may end among other operations.
     fn history(self, (busy, late): (Vec<Step>, Vec<Step>), rows: [&Rows; 3]) -> Vec<Operation> {
-        let [busy_rows, rows, last_rows] = rows;
-        let busy = busy.iter().map(|bytes| self.step(bytes, busy_rows));
-        let late = late.iter().map(|bytes| match bytes {
-            [0..128, bytes @ ..] => self.step(bytes, rows),
-            [_, bytes @ ..] => self.step(bytes, last_rows),
+        let busy = busy.iter().map(|bytes| self.step(bytes, rows[0]));
+        let late = late.iter().map(|[first, bytes @ ..]| {
+            let is_last = *first >= 128;
+            self.step(bytes, if is_last { rows[2] } else { rows[1] })
         });
         busy.chain(late).collect()
     }
@@ -230,12 +226,11 @@ impl Arguments for Bytes<'_> {
         match self.byte() {
             0..32 => Duration::ZERO,
             32..192 => self.short(),
-            192..240 if self.scene.is_wild => {
-                let far = 6 + self.pair() % 995;
-                self.units(far)
-            }
             192..240 => {
-                let far = 6 + self.below(58);
+                let far = match self.scene.is_wild {
+                    true => 6 + self.pair() % 995,
+                    false => 6 + u16::from(self.below(58)),
+                };
                 self.units(far)
             }
             _ if self.scene.is_wild => match self.below(4) {
@@ -358,10 +353,8 @@ pub(super) fn operations(
     };
     let [busy, rows] = [adds, 1].map(|adds| scene.rows(Column::Operations, adds));
     let last = scene.rows(Column::LastOperations, 1);
-    let drawn = steps(length, 40);
-    drawn
-        .prop_map(move |steps| scene.history(steps, [&busy, &rows, &last]))
-        .boxed()
+    let history = move |steps| scene.history(steps, [&busy, &rows, &last]);
+    steps(length, 40).prop_map(history).boxed()
 }
 
 /// What the bytes of a fuzzer say is done, until they are used up.
@@ -401,14 +394,13 @@ pub(super) fn calls_in(unit: Duration, uses: Uses) -> BoxedStrategy<Vec<Operatio
         ..Scene::new(Uses { slack, ..uses })
     };
     let [all, last] = [Column::Calls, Column::LastCalls].map(|column| scene.rows(column, 1));
-    (any::<u64>(), steps(40, 10))
-        .prop_map(move |(chosen, steps)| {
-            let chosen = |index: usize| index < ALWAYS || chosen & (1 << (index % 64)) != 0;
-            let some = all.iter().enumerate().filter(|(index, _)| chosen(*index));
-            let some: Rows = some.map(|(_, row)| *row).collect();
-            scene.history(steps, [&some, &some, &last])
-        })
-        .boxed()
+    let history = move |(chosen, steps): (u64, _)| {
+        let chosen = |index: usize| index < ALWAYS || chosen & (1 << (index % 64)) != 0;
+        let some = (0..).zip(&all).filter(|(index, _)| chosen(*index));
+        let some: Rows = some.map(|(_, row)| *row).collect();
+        scene.history(steps, [&some, &some, &last])
+    };
+    (any::<u64>(), steps(40, 10)).prop_map(history).boxed()
 }
 
 /// The first kinds of steps, which are in every history of calls.
@@ -438,10 +430,7 @@ pub fn at_once(
 /// the queue's timers can tell apart.
 pub(super) fn queues_and_calls(grain: Duration) -> BoxedStrategy<(Configuration, Vec<Operation>)> {
     let unit = any::<bool>().prop_map(move |is_fine| if is_fine { grain } else { MILLISECOND });
-    let drawn = unit.prop_flat_map(|unit| {
-        let setups = setups(unit, &["cool-down", "failures", "rate of runs"]);
-        (setups, calls_in(unit, Uses::ANY))
-    });
+    let drawn = unit.prop_flat_map(|unit| (setups(unit, POLICY), calls_in(unit, Uses::ANY)));
     drawn.boxed()
 }
 
@@ -450,17 +439,8 @@ pub(super) fn queues_and_operations(
     crowd: Crowd,
 ) -> BoxedStrategy<(Configuration, Vec<Operation>)> {
     let unit = Duration::from_nanos(1);
-    let setups = setups(
-        unit,
-        &[
-            "cool-down",
-            "failures",
-            "rate of runs",
-            "limiter",
-            "failure records",
-            "due keys an operation",
-        ],
-    );
+    let others = "limiter, failure records, due keys an operation";
+    let setups = setups(unit, &format!("{POLICY}, {others}"));
     (setups, operations(crowd, unit, Uses::ANY)).boxed()
 }
 
@@ -471,20 +451,22 @@ pub(super) fn setup() -> Configuration {
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
+/// The options that a policy has.
+const POLICY: &str = "cool-down, failures, rate of runs";
+
 /// Queues with any values of these options, of which half are left as they are: a fault shows best
 /// where little else happens.
-fn setups(unit: Duration, of: &[&str]) -> impl Strategy<Value = Configuration> + use<> {
-    let values = options().map(|option| match of.contains(&option.name) {
+fn setups(unit: Duration, of: &str) -> impl Strategy<Value = Configuration> + use<> {
+    let is_drawn = |name| of.split(", ").any(|drawn| drawn == name);
+    let values = options().map(|option| match is_drawn(option.name) {
         true => 0..2 * option.values(),
         false => 0..1,
     });
     let unit = (Instant::EPOCH + unit).as_nanos();
-    values.collect::<Vec<_>>().prop_map(move |drawn| {
-        let values = options().zip(drawn);
-        let values = values.map(|(option, value)| match value < option.values() {
-            true => value,
-            false => 0,
-        });
-        Combination::new(values.collect(), unit).configuration
+    values.collect::<Vec<_>>().prop_map(move |mut values| {
+        for (option, value) in options().zip(&mut values) {
+            *value = if *value < option.values() { *value } else { 0 };
+        }
+        Combination::new(values, unit).configuration
     })
 }
