@@ -47,18 +47,14 @@ impl Pair {
             Call::Drain | Call::DrainTimeout(_) => For::Drain(model.begin_drain()),
             Call::WaitIdle => For::Idle,
             Call::WaitSettled => For::Settled,
-            Call::Flush(key) => For::Work {
-                key,
-                flush: model.begin_flush(key),
-                cancelled: None,
-            },
+            Call::Flush(key) => {
+                let (flush, end) = (model.begin_flush(key), Returned::Done);
+                For::Work { key, flush, end }
+            }
             Call::CancelAndWait(key) => {
-                let was = model.cancel_key(key);
-                For::Work {
-                    key,
-                    flush: model.begin_flush(key),
-                    cancelled: Some(was),
-                }
+                let end = Returned::Cancelled(model.cancel_key(key));
+                let flush = model.begin_flush(key);
+                For::Work { key, flush, end }
             }
             Call::AddWait(key) => For::Room(key),
         };
@@ -83,7 +79,7 @@ impl Pair {
             return;
         }
         let _ = self.model.work_unseen(action);
-        self.note(format!(
+        self.timeline.push(format!(
             "a call {call:?} is made, and dropped before it runs"
         ));
     }
@@ -95,7 +91,7 @@ impl Pair {
         if self.abilities.cancels {
             let id = self.calls.remove(index).id;
             self.subject.cancel(id);
-            self.note(format!("call #{id} is cancelled"));
+            self.timeline.push(format!("call #{id} is cancelled"));
         }
     }
 
@@ -114,7 +110,7 @@ impl Pair {
         if self.answers.contains_key(&id) {
             return self.reckon(&what, &[id]);
         }
-        self.note(what);
+        self.timeline.push(what);
         Ok(())
     }
 
@@ -187,16 +183,12 @@ impl Pair {
         let happened = happened.into_iter().filter(|it| !it.is_empty());
         let happened = happened.collect::<Vec<_>>().join(": ");
         if !happened.is_empty() {
-            self.note(happened);
+            self.timeline.push(happened);
         }
     }
 
     fn fail(&mut self, what: &str, wrong: String) -> Failure {
         let what = if what.is_empty() { "all settles" } else { what };
         self.failure_of_runs(format!("{what}: {wrong}"))
-    }
-
-    fn note(&mut self, what: String) {
-        self.timeline.push(what);
     }
 }

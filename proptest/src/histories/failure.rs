@@ -44,13 +44,12 @@ fn write_timeline(f: &mut impl Write, steps: &[String]) -> fmt::Result {
             writeln!(f, "{:3}. {step}", at + index + 1)?;
         }
         at += group * times;
-        match group {
-            1 if times > 1 => writeln!(f, "     (this step {times} times, up to step {at})")?,
-            2.. => writeln!(
-                f,
-                "     (these {group} steps {times} times, up to step {at})"
-            )?,
-            _ => {}
+        let which = match group {
+            1 => String::from("this step"),
+            _ => format!("these {group} steps"),
+        };
+        if times > 1 {
+            writeln!(f, "     ({which} {times} times, up to step {at})")?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Which calls have to have answered, and what.
 
 use requeue_core::binding::Drained;
-use requeue_core::{Instant, KeyState, Rejected};
+use requeue_core::{Instant, Rejected};
 
 use super::pair::Pair;
 use crate::Model;
@@ -30,8 +30,8 @@ pub(super) enum For {
         key: Key,
         /// The model's number of the wait.
         flush: usize,
-        /// What the key was, if it was cancelled.
-        cancelled: Option<Option<KeyState>>,
+        /// What the call returns then.
+        end: Returned<Handed>,
     },
     Room(Key),
 }
@@ -256,12 +256,7 @@ impl Pair {
                 model.is_settled() || self.model.clone().is_settled(),
                 Returned::Done,
             ),
-            For::Work {
-                flush, cancelled, ..
-            } => {
-                let end = cancelled.map_or(Returned::Done, Returned::Cancelled);
-                end_if(model.is_flushed(flush), end)
-            }
+            For::Work { flush, end, .. } => end_if(model.is_flushed(flush), end),
             For::Room(key) => match model.add(key) {
                 Err(Rejected::Full(_)) => Vec::new(),
                 added => vec![Returned::Added(added)],
@@ -281,7 +276,7 @@ impl Pair {
             For::Settled => !model.is_settled(),
             For::Work {
                 key,
-                cancelled: None,
+                end: Returned::Done,
                 ..
             } => model
                 .state(key)

@@ -38,7 +38,7 @@ pub enum Call {
 }
 
 /// What a call has returned.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returned<W = Taken> {
     /// A key to work on.
     Work(W),
