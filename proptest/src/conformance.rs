@@ -53,6 +53,7 @@ macro_rules! conformance {
         mod suite {
             #[allow(unused_imports, reason = "the subject may be named in full")]
             use super::*;
+            use $crate::histories::{Crowd, Draw};
 
             const SUITE: &str = concat!(
                 env!("CARGO_MANIFEST_DIR"),
@@ -70,17 +71,17 @@ macro_rules! conformance {
 
             #[test]
             fn drawn_operations() {
-                $crate::conformance::drawn::operations_on_a_few_keys::<$subject>(SUITE);
+                $crate::conformance::drawn::<$subject>(Draw::Operations(Crowd::Few), SUITE);
             }
 
             #[test]
             fn drawn_operations_on_many_keys() {
-                $crate::conformance::drawn::operations_on_many_keys::<$subject>(SUITE);
+                $crate::conformance::drawn::<$subject>(Draw::Operations(Crowd::Many), SUITE);
             }
 
             #[test]
             fn drawn_calls() {
-                $crate::conformance::drawn::histories_of_calls::<$subject>(CALLS);
+                $crate::conformance::drawn::<$subject>(Draw::Calls, CALLS);
             }
         }
     };
@@ -295,45 +296,29 @@ fn names(rules: &[&'static Rule]) -> String {
 /// How much room there has to be for a crowd.
 const CROWD_MIN: usize = 20;
 
-/// Drawn histories, of operations that never wait and of calls.
-pub mod drawn {
-    use super::{
-        CROWD_MIN, Configuration, Crowd, Draw, NewSubject, Subject, boxed, eprintln_skipped,
-        histories, list_of_broken, too_crowded,
+/// Draws [`histories`], if the queue has calls that wait, or room for half of a crowd. Otherwise says
+/// so in the output of the test, which `--nocapture` shows.
+///
+/// # Panics
+///
+/// If one fails: with the shortest that is found, and the rules that fail.
+#[expect(
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "this is how a test fails, and talks"
+)]
+pub fn drawn<S: Subject + 'static>(draw: Draw, regressions: &'static str) {
+    let new: NewSubject = boxed::<S>;
+    let skipped = match draw {
+        Draw::Operations(Crowd::Few) => None,
+        Draw::Operations(Crowd::Many) => {
+            too_crowded(new(&Configuration::exponential()).capacity(), CROWD_MIN)
+        }
+        Draw::Calls => histories::without_calls(new),
     };
-
-    /// Draws histories of operations over six keys: see [`histories`].
-    pub fn operations_on_a_few_keys<S: Subject + 'static>(regressions: &'static str) {
-        check(boxed::<S>, Draw::Operations(Crowd::Few), regressions);
+    if let Some(reason) = skipped {
+        eprintln!("skipped: {reason}");
+    } else if let Err(report) = histories::run(new, draw, regressions) {
+        panic!("{report}\n\n{}", list_of_broken(new));
     }
-
-    /// Draws histories of operations over forty keys, if there is room for half of them: see
-    /// [`histories`].
-    pub fn operations_on_many_keys<S: Subject + 'static>(regressions: &'static str) {
-        match too_crowded(S::new(&Configuration::exponential()).capacity(), CROWD_MIN) {
-            None => check(boxed::<S>, Draw::Operations(Crowd::Many), regressions),
-            Some(reason) => eprintln_skipped(&reason),
-        }
-    }
-
-    /// Draws histories of calls that wait, if the queue has such calls: see [`histories`].
-    pub fn histories_of_calls<S: Subject + 'static>(regressions: &'static str) {
-        match histories::without_calls(boxed::<S>) {
-            None => check(boxed::<S>, Draw::Calls, regressions),
-            Some(reason) => eprintln_skipped(&reason),
-        }
-    }
-
-    #[expect(clippy::panic, reason = "this is how a test fails")]
-    fn check(new: NewSubject, draw: Draw, regressions: &'static str) {
-        if let Err(report) = histories::run(new, draw, regressions) {
-            panic!("{report}\n\n{}", list_of_broken(new));
-        }
-    }
-}
-
-/// Says so in the output of the test, which `--nocapture` shows.
-#[expect(clippy::print_stderr, reason = "this is how a test talks")]
-fn eprintln_skipped(what: &str) {
-    eprintln!("skipped: {what}");
 }

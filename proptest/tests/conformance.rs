@@ -5,6 +5,7 @@ use ::std::collections::BTreeMap;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSlack, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance::{NotTried, drawn, rules_not_tried};
+use requeue_proptest::histories::{Crowd, Draw};
 use requeue_proptest::subject::{Direct, Embassy, Loops, OnWorkQueue, Subject, Tasks, Threads};
 use requeue_proptest::{Figures, Model};
 
@@ -75,18 +76,18 @@ conform! {
 }
 
 macro_rules! drawn {
-    ($draw:ident, $regressions:ident: $($name:ident: $subject:ty;)+) => {
+    ($draw:expr, $regressions:ident: $($name:ident: $subject:ty;)+) => {
         $(
             #[test]
             fn $name() {
-                drawn::$draw::<$subject>($regressions);
+                drawn::<$subject>($draw, $regressions);
             }
         )+
     };
 }
 
 // Variants that no combination of options has, on which only histories are drawn.
-drawn! { operations_on_a_few_keys, REGRESSIONS:
+drawn! { Draw::Operations(Crowd::Few), REGRESSIONS:
     core_fixed_64_with_wide_numbers: Direct<WithSlack<WithSuspension>, Fixed<64, u16>>;
     core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, ()>;
     core_growable_without_metrics: Direct<Plain, Growable, ()>;
@@ -94,11 +95,11 @@ drawn! { operations_on_a_few_keys, REGRESSIONS:
     core_fixed_64_with_groups_without_policy: Direct<Grouped, Fixed<64>>;
 }
 
-drawn! { operations_on_many_keys, REGRESSIONS:
+drawn! { Draw::Operations(Crowd::Many), REGRESSIONS:
     core_fixed_20_crowded: Direct<WithSlack<WithSuspension>, Fixed<20>>;
 }
 
-drawn! { histories_of_calls, HISTORIES:
+drawn! { Draw::Calls, HISTORIES:
     histories_on_embassy_with_room_for_two_keys: OnWorkQueue<Embassy<2, WithSuspension>>;
     histories_on_std_with_room_for_two_keys: OnWorkQueue<Threads<WithSuspension, Fixed<2>>>;
     histories_on_tokio_with_room_for_two_keys: OnWorkQueue<Tasks<WithSuspension, Fixed<2>>>;

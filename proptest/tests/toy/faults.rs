@@ -4,7 +4,7 @@ use std::panic::catch_unwind;
 
 use proptest::strategy::Strategy;
 use requeue_proptest::conformance::{drawn, hold, hold_all, rules_broken};
-use requeue_proptest::histories::{calls, find};
+use requeue_proptest::histories::{Draw, calls, find};
 use requeue_proptest::subject::OnWorkQueue;
 
 use super::{
@@ -150,7 +150,7 @@ fn the_shortest_rule_that_fails_is_shown_and_all_are_listed() {
 #[test]
 fn a_drawn_history_that_fails_comes_with_the_rules_that_do() {
     let kept = concat!(env!("CARGO_TARGET_TMPDIR"), "/lost_wake.txt");
-    let report = failure_of(|| drawn::histories_of_calls::<Faulty<LOSES_THE_WAKE>>(kept));
+    let report = failure_of(|| drawn::<Faulty<LOSES_THE_WAKE>>(Draw::Calls, kept));
     let phrases = [
         "is cancelled",
         "Expected state at ",
