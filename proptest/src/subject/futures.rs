@@ -1,8 +1,9 @@
 //! Calls that are futures, polled by hand: when none is woken any more, everything has settled.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::calls::{CallId, Drive, Returned};
@@ -22,38 +23,53 @@ pub type LocalCall = Pin<Box<dyn Future<Output = Returned>>>;
 pub struct Futures {
     waiting: BTreeMap<CallId, Task>,
     answers: BTreeMap<CallId, Returned>,
-    woken: Arc<Woken>,
+    /// How many wakes there were, of all calls.
+    rings: Arc<AtomicU64>,
 }
 
 struct Task {
     future: LocalCall,
-    waker: Waker,
-    /// Counts its wakers.
-    generation: u32,
+    bell: Arc<Bell>,
 }
 
-/// Who has been woken and not been polled since, each by which waker.
-#[derive(Default)]
-struct Woken(Mutex<VecDeque<(CallId, u32)>>);
+/// The waker of one poll or more of a call.
+struct Bell {
+    rings: Arc<AtomicU64>,
+    /// The number of the first wake since the last poll; zero if there was none.
+    rung: AtomicU64,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        let ring = 1 + self.rings.fetch_add(1, Ordering::SeqCst);
+        // A call that is woken twice is polled once.
+        let order = Ordering::SeqCst;
+        let _ = self.rung.compare_exchange(0, ring, order, order);
+    }
+}
+
+impl Bell {
+    fn rung(&self) -> Option<u64> {
+        Some(self.rung.load(Ordering::SeqCst)).filter(|ring| *ring > 0)
+    }
+}
 
 /// How often calls are polled before the test concludes that they wake each other for ever.
 const POLLS_MAX: usize = 10_000;
 
 impl Futures {
-    fn waker(&self, id: CallId, generation: u32) -> Waker {
-        let woken = Arc::clone(&self.woken);
-        Waker::from(Arc::new(Bell {
-            woken,
-            id,
-            generation,
-        }))
+    fn bell(&self) -> Arc<Bell> {
+        let (rings, rung) = (Arc::clone(&self.rings), AtomicU64::new(0));
+        Arc::new(Bell { rings, rung })
     }
 
     fn poll(&mut self, id: CallId) {
         let Some(task) = self.waiting.get_mut(&id) else {
             return;
         };
-        let mut context = Context::from_waker(&task.waker);
+        task.bell.rung.store(0, Ordering::SeqCst);
+        let waker = Waker::from(Arc::clone(&task.bell));
+        let mut context = Context::from_waker(&waker);
         if let Poll::Ready(answer) = task.future.as_mut().poll(&mut context) {
             self.waiting.remove(&id);
             self.answers.insert(id, answer);
@@ -65,17 +81,12 @@ impl<R> Drive<R> for Futures {
     type Begun = LocalCall;
 
     fn start(&mut self, id: CallId, future: LocalCall) {
-        let generation = 0;
-        let waker = self.waker(id, generation);
-        let task = Task {
-            future,
-            waker,
-            generation,
-        };
-        self.waiting.insert(id, task);
+        let bell = self.bell();
+        self.waiting.insert(id, Task { future, bell });
         for _ in 0..POLLS_MAX {
             self.poll(id);
-            if !self.woken.take((id, generation)) {
+            let task = self.waiting.get(&id);
+            if task.and_then(|task| task.bell.rung()).is_none() {
                 break;
             }
         }
@@ -83,13 +94,12 @@ impl<R> Drive<R> for Futures {
 
     fn settle(&mut self, _: &R) -> bool {
         for _ in 0..POLLS_MAX {
-            let Some((id, generation)) = self.woken.lock().pop_front() else {
+            let tasks = self.waiting.iter();
+            let woken = tasks.filter_map(|(id, task)| Some((task.bell.rung()?, *id)));
+            let Some((_, first)) = woken.min() else {
                 return true;
             };
-            let task = self.waiting.get(&id);
-            if task.is_some_and(|task| task.generation == generation) {
-                self.poll(id);
-            }
+            self.poll(first);
         }
         false
     }
@@ -104,43 +114,10 @@ impl<R> Drive<R> for Futures {
 
     /// With a new waker, as in another task.
     fn nudge(&mut self, id: CallId) {
-        let generation = self.waiting.get(&id).map(|task| task.generation + 1);
-        let waker = self.waker(id, generation.unwrap_or_default());
-        if let (Some(task), Some(generation)) = (self.waiting.get_mut(&id), generation) {
-            task.generation = generation;
-            task.waker = waker;
+        let bell = self.bell();
+        if let Some(task) = self.waiting.get_mut(&id) {
+            task.bell = bell;
         }
         self.poll(id);
-    }
-}
-
-impl Woken {
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(CallId, u32)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a wake out. Returns whether it was there.
-    fn take(&self, wake: (CallId, u32)) -> bool {
-        let mut woken = self.lock();
-        let before = woken.len();
-        woken.retain(|other| *other != wake);
-        woken.len() < before
-    }
-}
-
-/// The waker of one poll or more of a call.
-struct Bell {
-    woken: Arc<Woken>,
-    id: CallId,
-    generation: u32,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        let mut woken = self.woken.lock();
-        let wake = (self.id, self.generation);
-        if !woken.contains(&wake) {
-            woken.push_back(wake);
-        }
     }
 }
