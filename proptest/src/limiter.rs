@@ -12,9 +12,9 @@ use requeue_core::limiter::{
     default_item_based,
 };
 
-mod record;
-
-pub use record::AnyRecord;
+/// What an [`AnyLimiter`] remembers of a key: how often it has failed. A queue tells by zero that the
+/// key costs no room.
+pub type AnyRecord = u32;
 
 /// A limiter as a value. With the feature `serde` it is read from JSON, as recordings hold it.
 ///
@@ -146,10 +146,15 @@ impl RateLimiter for AnyLimiter {
     fn when(&mut self, record: &mut AnyRecord, now: Instant) -> Duration {
         match self {
             Self::NoLimit => NoLimit.when(&mut (), now),
-            Self::Exponential(limiter) => record.with_failures(|it| limiter.when(it, now)),
-            Self::FastSlow(limiter) => record.with_failures(|it| limiter.when(it, now)),
+            Self::Exponential(limiter) => limiter.when(record, now),
+            Self::FastSlow(limiter) => limiter.when(record, now),
             Self::TokenBucket(limiter) => limiter.when(&mut (), now),
-            Self::MaxOf(limiters) => record.with_both(|it| limiters.as_mut().when(it, now)),
+            Self::MaxOf(limiters) => {
+                let mut both = (*record, *record);
+                let delay = limiters.as_mut().when(&mut both, now);
+                *record = both.0.max(both.1);
+                delay
+            }
             Self::WithMaxWait(limiter) => limiter.as_mut().when(record, now),
         }
     }
@@ -157,10 +162,10 @@ impl RateLimiter for AnyLimiter {
     fn failures(&self, record: &AnyRecord) -> u32 {
         match self {
             Self::NoLimit => NoLimit.failures(&()),
-            Self::Exponential(limiter) => limiter.failures(&record.failures()),
-            Self::FastSlow(limiter) => limiter.failures(&record.failures()),
+            Self::Exponential(limiter) => limiter.failures(record),
+            Self::FastSlow(limiter) => limiter.failures(record),
             Self::TokenBucket(limiter) => limiter.failures(&()),
-            Self::MaxOf(limiters) => limiters.as_ref().failures(&record.both()),
+            Self::MaxOf(limiters) => limiters.as_ref().failures(&(*record, *record)),
             Self::WithMaxWait(limiter) => limiter.as_ref().failures(record),
         }
     }
@@ -168,12 +173,12 @@ impl RateLimiter for AnyLimiter {
     fn set_failures(&self, record: &mut AnyRecord, count: u32) {
         match self {
             Self::NoLimit | Self::TokenBucket(_) => {}
-            Self::Exponential(limiter) => {
-                record.with_failures(|it| limiter.set_failures(it, count))
-            }
-            Self::FastSlow(limiter) => record.with_failures(|it| limiter.set_failures(it, count)),
+            Self::Exponential(limiter) => limiter.set_failures(record, count),
+            Self::FastSlow(limiter) => limiter.set_failures(record, count),
             Self::MaxOf(limiters) => {
-                record.with_both(|it| limiters.as_ref().set_failures(it, count))
+                let mut both = (0, 0);
+                limiters.as_ref().set_failures(&mut both, count);
+                *record = both.0.max(both.1);
             }
             Self::WithMaxWait(limiter) => limiter.as_ref().set_failures(record, count),
         }
@@ -215,6 +220,6 @@ mod tests {
         let mut limiter = AnyLimiter::NoLimit.or_longer(inner);
         let mut record = AnyRecord::default();
         assert_eq!(limiter.when(&mut record, Instant::EPOCH), Duration::ZERO);
-        assert_eq!(record, AnyRecord::Fresh);
+        assert_eq!(record, 0);
     }
 }

@@ -145,7 +145,7 @@ impl Entry {
     }
 
     fn has_record(&self) -> bool {
-        self.record != AnyRecord::Fresh || self.held_until > Instant::EPOCH
+        self.record > 0 || self.held_until > Instant::EPOCH
     }
 
     /// The queue holds the key.
@@ -160,13 +160,13 @@ impl Entry {
     }
 
     fn forget(&mut self) {
-        self.record = AnyRecord::Fresh;
+        self.record = 0;
         self.held_until = Instant::EPOCH;
     }
 
     /// The record says nothing any more.
     fn is_blank(&self, now: Instant) -> bool {
-        self.record == AnyRecord::Fresh && !is_after(self.held_until, now)
+        self.record == 0 && !is_after(self.held_until, now)
     }
 
     /// The present burst: the one whose deadline the key has.
