@@ -64,11 +64,10 @@ impl HandClock {
 
     /// Returns a timer for an instant. It is set as long as it has been polled and is not dropped.
     pub fn sleep_until(&self, due: Instant) -> Sleep {
-        Sleep {
-            clock: self.clone(),
-            due,
-            number: None,
-        }
+        let mut state = self.state();
+        state.next += 1;
+        let (clock, number) = (self.clone(), state.next);
+        Sleep { clock, due, number }
     }
 
     /// Returns when the first of the timers that are set is due.
@@ -103,24 +102,19 @@ impl Timer for HandClock {
 pub struct Sleep {
     clock: HandClock,
     due: Instant,
-    number: Option<u64>,
+    number: u64,
 }
 
 impl Future for Sleep {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.clock.now() >= self.due {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.clock.state();
+        if state.now >= self.due {
             return Poll::Ready(());
         }
-        let due = self.due;
-        let clock = self.clock.clone();
-        let mut state = clock.state();
-        let number = *self.number.get_or_insert_with(|| {
-            state.next += 1;
-            state.next
-        });
-        let before = state.timers.insert((due, number), context.waker().clone());
+        let timer = (self.due, self.number);
+        let before = state.timers.insert(timer, context.waker().clone());
         // A waker is foreign code, which may use this clock.
         drop(state);
         drop(before);
@@ -130,9 +124,8 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some(number) = self.number {
-            let removed = self.clock.state().timers.remove(&(self.due, number));
-            drop(removed);
-        }
+        let timer = (self.due, self.number);
+        let removed = self.clock.state().timers.remove(&timer);
+        drop(removed);
     }
 }
