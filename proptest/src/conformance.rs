@@ -205,8 +205,9 @@ pub fn hold_all<S: Subject + 'static>(module: &str) {
     }
     let shortest = broken.iter().min_by_key(|(rule, _)| rule.steps.len());
     if let Some((_, failure)) = shortest {
-        let rules: Vec<_> = broken.iter().map(|(rule, _)| *rule).collect();
-        panic!("{failure}\n\n{}", list(&rules));
+        panic!("{failure}
+
+{}", list(&broken));
     }
 }
 
@@ -223,28 +224,29 @@ pub fn hold_all<S: Subject + 'static>(module: &str) {
 /// assert!(rules_broken::<Direct<Plain, Growable>>().is_empty());
 /// ```
 pub fn rules_broken<S: Subject + 'static>() -> Vec<&'static Rule> {
-    broken_on(boxed::<S>)
-}
-
-fn broken_on(new: NewSubject) -> Vec<&'static Rule> {
-    let broken = try_all(new, PATIENCE_FOR_A_LIST).broken;
+    let broken = try_all(boxed::<S>, PATIENCE_FOR_A_LIST).broken;
     broken.into_iter().map(|(rule, _)| rule).collect()
 }
 
 /// What a report says of the rules, a line for each that is broken.
 fn list_of_broken(new: NewSubject) -> String {
-    let tried = guarded(|| watched(HANGS_AFTER, move || broken_on(new)));
-    match tried {
-        Ok(broken) => list(&broken),
+    let try_all = move || try_all(new, PATIENCE_FOR_A_LIST);
+    match guarded(|| watched(HANGS_AFTER, try_all)) {
+        Ok(tried) => list(&tried.broken),
         Err(_) => String::from("The rules were not tried: one of them does not come to an end."),
     }
 }
 
-fn list(broken: &[&Rule]) -> String {
+fn list(broken: &[(&Rule, String)]) -> String {
     if broken.is_empty() {
         return String::from("Every rule of the suite holds.");
     }
-    let line = |rule: &&Rule| format!("\n  {}::{}: {}", rule.group, rule.name, rule.text);
+    let line = |(
+        Rule {
+            group, name, text, ..
+        },
+        _,
+    ): &(&Rule, String)| { format!("\n  {group}::{name}: {text}") };
     let mut lines: String = broken.iter().take(LISTED_MAX).map(line).collect();
     if broken.len() > LISTED_MAX {
         lines += &format!("\n  and {} more", broken.len() - LISTED_MAX);

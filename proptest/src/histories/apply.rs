@@ -44,11 +44,15 @@ impl Pair {
         if let (Some(until), Some(Sleeper::Of(number))) =
             (answer.waits(), operation.sleeper_mut().copied())
         {
-            let max = match operation {
-                Operation::GetMany(max, _) => Some(max),
-                _ => None,
+            let again = match operation {
+                Operation::Next(_, _, sleeper) => Operation::Get(sleeper),
+                looks => looks,
             };
-            self.sleepers.push(Asleep { number, until, max });
+            self.sleepers.push(Asleep {
+                number,
+                until,
+                again,
+            });
         }
         let shown = answer.to_string();
         self.answer = Some(answer);
@@ -63,13 +67,7 @@ impl Pair {
                 let due = self.model.next_deadline()?;
                 Operation::Advance(due.saturating_since(self.model.now()))
             }
-            Operation::LookAgain(pick) => {
-                let Asleep { number, max, .. } = self.wake_up(*pick)?;
-                let sleeper = Sleeper::Of(number);
-                max.map_or(Operation::Get(sleeper), |max| {
-                    Operation::GetMany(max, sleeper)
-                })
-            }
+            Operation::LookAgain(pick) => self.wake_up(*pick)?.again,
             Operation::ExpediteAll if !self.model.ends_delays_in_order() => return None,
             Operation::RetainBelow(key) if !self.model.cancels_in_order(*key) => return None,
             other => other.clone(),

@@ -115,8 +115,8 @@ struct State {
     queue: (usize, usize, usize, Option<Duration>),
     /// The key of each ticket, and whether it can still be used.
     tickets: Vec<(Key, bool)>,
-    /// When each sleeper comes back by itself, and how many keys it waits for.
-    sleepers: Vec<(Option<Duration>, Option<usize>)>,
+    /// When each sleeper comes back by itself.
+    sleepers: Vec<Option<Duration>>,
     woken: bool,
     failures: u32,
     drains: usize,
@@ -134,7 +134,7 @@ impl State {
         let failures = (1..=pair.keys).map(|key| pair.model.clone().failures(key));
         Self {
             tickets: tickets.collect(),
-            sleepers: sleepers.map(|it| (left(it.until), it.max)).collect(),
+            sleepers: sleepers.map(|it| left(it.until)).collect(),
             queue: (stats.active, stats.delayed, stats.total, due),
             woken: pair.woken,
             failures: failures.max().unwrap_or(0),

@@ -54,8 +54,8 @@ pub(super) struct Asleep {
     pub(super) number: u32,
     /// When it comes back by itself.
     pub(super) until: Option<Instant>,
-    /// How many keys it waits for, if it would take several.
-    pub(super) max: Option<usize>,
+    /// How it looks again.
+    pub(super) again: Operation,
 }
 
 /// What an operation answered; or what is wrong with it. `None` if there was nothing to do.
