@@ -24,8 +24,9 @@ struct Scope {
     steps: Vec<Operation>,
     /// How many steps the longest history has.
     depth: usize,
-    /// Otherwise every history is tried. With bounds a history is continued only if it leads to a
-    /// state within them that no earlier history has led to.
+    /// A history is continued only if it leads to a state [within
+    /// bounds](State::is_within_bounds) that no earlier history has led to. Otherwise every
+    /// history is continued.
     is_bounded: bool,
 }
 
@@ -143,8 +144,8 @@ impl State {
         }
     }
 
-    /// Of so many states the soak comes to the end. There is none to failures of a key, to tickets,
-    /// current or stale, and to those who wait.
+    /// The soak comes to the end of all states within these bounds. Without them, failures,
+    /// tickets, sleepers and waits for the drain have no end.
     fn is_within_bounds(&self) -> bool {
         let (tickets, sleepers) = (self.tickets.len(), self.sleepers.len());
         self.failures <= 1 && tickets <= 2 && sleepers <= 1 && self.drains <= 1

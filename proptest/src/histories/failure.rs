@@ -71,15 +71,9 @@ fn repeated(kinds: &[String]) -> (usize, usize) {
 
 /// A step without the numbers of calls, which always differ.
 fn kind(step: &str) -> String {
-    let mut kind = String::with_capacity(step.len());
-    let mut is_number = false;
-    for c in step.chars() {
-        is_number = c == '#' || (is_number && c.is_ascii_digit());
-        if !is_number {
-            kind.push(c);
-        }
-    }
-    kind
+    let parts = step.split('#');
+    let parts = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    parts.collect()
 }
 
 #[cfg(test)]
