@@ -277,7 +277,7 @@ pub enum Sleeper {
 pub struct Drain(pub usize);
 
 /// A key that was handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handed {
     /// The key.
     pub key: Key,

@@ -1,4 +1,4 @@
-//! How a thread of a schedule waits for a call of tasks, and how another thread drops or moves it.
+//! How a thread waits for a call of tasks, and how another thread drops or moves it.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use requeue_interrupts::is_critical;
+
 /// A thread that makes calls, one at a time. Other threads can drop the call, or move it.
-#[derive(Default)]
 pub struct Caller {
-    /// Takes the lock of the queue.
-    look: Option<Look>,
+    look: Look,
     /// The thread, while it waits.
     task: RefCell<Option<Waker>>,
     order: Cell<Option<Order>>,
 }
 
+/// Takes the lock of the queue.
 type Look = Arc<dyn Fn() + Send + Sync>;
 
 /// What becomes of a call that waits.
@@ -29,11 +30,13 @@ pub enum Order {
 }
 
 impl Caller {
-    /// A caller whose wakers call this function, which takes the queue's lock.
-    pub fn of_queue(look: impl Fn() + Send + Sync + 'static) -> Self {
+    /// A caller whose wakers call this function, which takes the queue's lock: so the waking thread
+    /// must not hold that, and may be interrupted before.
+    pub fn new(look: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
-            look: Some(Arc::new(look)),
-            ..Self::default()
+            look: Arc::new(look),
+            task: RefCell::default(),
+            order: Cell::default(),
         }
     }
 
@@ -63,7 +66,7 @@ impl Caller {
             self.task.replace(Some(context.waker().clone()));
             let bell = bell.get_or_insert_with(|| {
                 Arc::new(Bell {
-                    look: self.look.clone(),
+                    look: Arc::clone(&self.look),
                     task: context.waker().clone(),
                     is_dead: AtomicBool::new(false),
                 })
@@ -80,10 +83,9 @@ impl Caller {
     }
 }
 
-/// A waker that takes the queue's lock: so the waking thread must not hold that, and may be
-/// interrupted before, as before shuttle's own operations.
+/// The waker of a call, until that moves to another task.
 struct Bell {
-    look: Option<Look>,
+    look: Look,
     task: Waker,
     /// The call has another waker.
     is_dead: AtomicBool,
@@ -91,9 +93,8 @@ struct Bell {
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        if let Some(look) = &self.look {
-            look();
-        }
+        assert!(!is_critical(), "a task is woken within a critical section");
+        (self.look)();
         if !self.is_dead.load(Ordering::SeqCst) {
             self.task.wake_by_ref();
         }

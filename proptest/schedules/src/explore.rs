@@ -1,67 +1,67 @@
 //! Running what is drawn under many schedules.
 
-use std::cell::RefCell;
 use std::env;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::Rc;
 use std::sync::Arc;
+use std::thread::panicking;
+use std::time::Duration;
 
+use requeue_interrupts::interrupt_with;
 use requeue_proptest::proptest::prelude::*;
 use requeue_proptest::proptest::strategy::ValueTree;
 use requeue_proptest::proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use shuttle::future::{JoinHandle, spawn_local};
+use shuttle::future::spawn_local;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, Runner, thread};
 
-/// Draws so many values, the same for the same seed.
-pub fn drawn<T>(
-    strategy: impl Strategy<Value = T>,
-    seed: u64,
-    count: usize,
-) -> impl Iterator<Item = T> {
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
-    let draw = move || strategy.new_tree(&mut runner).ok();
-    let trees = std::iter::from_fn(draw).take(count);
-    trees.map(|tree| tree.current())
-}
+use crate::runtimes::within_tokio;
 
-/// Runs a scenario for each of many programs, which `draw` makes of a seed, under drawn schedules.
-/// In some of them, each thread is equally likely to be next. In the others, threads have
-/// priorities that rarely change: this finds what needs a long delay at a bad moment. The thread
-/// that calls the scenario runs only while no other can.
+/// Runs a scenario for each of many programs, which are drawn of a seed, under drawn schedules. In
+/// some of them, each thread is equally likely to be next. In the others, threads have priorities
+/// that rarely change: this finds what needs a long delay at a bad moment. The thread that calls
+/// the scenario runs only while no other can: so it knows when nothing moves any more.
 ///
 /// # Panics
 ///
 /// If a schedule fails: shuttle prints it.
-pub fn explore<P: fmt::Display + Send + Sync + 'static, I: Iterator<Item = P>>(
+pub fn explore<P: fmt::Debug + Send + Sync + 'static>(
     name: &str,
-    draw: impl Fn(u64, usize) -> I,
+    programs: impl Strategy<Value = P>,
     scenario: fn(&P),
 ) {
     let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
     let seed = number("SCHEDULES_SEED").unwrap_or(SEED);
     let factor = number("SCHEDULES").unwrap_or(1) as usize;
-    let (mut uniform, mut by_priority) = (0, 0);
-    for program in draw(seed, PROGRAMS * factor) {
-        let program = Arc::new(program);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), rng);
+    // Between two critical sections of a microcontroller another task can come first.
+    interrupt_with(|| {
+        if !panicking() {
+            thread::sleep(Duration::ZERO);
+        }
+    });
+    let mut schedules = 0;
+    for _ in 0..PROGRAMS * factor {
+        let program = Arc::new(programs.new_tree(&mut runner).unwrap().current());
         let played = Arc::clone(&program);
         let scenario = move || scenario(&played);
         let tried = catch_unwind(AssertUnwindSafe(|| {
-            let scheduler = RandomScheduler::new_from_seed(seed, UNIFORM);
-            uniform += run(scheduler, scenario.clone());
-            let scheduler = PctScheduler::new_from_seed(seed, CHANGES + 1, BY_PRIORITY);
-            by_priority += run(scheduler, scenario);
+            within_tokio(|| {
+                let scheduler = RandomScheduler::new_from_seed(seed, UNIFORM);
+                schedules += run(scheduler, scenario.clone());
+                let scheduler = PctScheduler::new_from_seed(seed, CHANGES + 1, BY_PRIORITY);
+                schedules += run(scheduler, scenario);
+            });
         }));
         if let Err(panic) = tried {
-            println!("schedules: {name}, SCHEDULES_SEED={seed}, has failed:\n{program}");
+            println!("schedules: {name}, SCHEDULES_SEED={seed}, has failed:\n{program:?}");
             resume_unwind(panic);
         }
     }
-    println!("schedules: {name}: {uniform} uniform, {by_priority} by priority, seed {seed}");
+    println!("schedules: {name}: {schedules}, seed {seed}");
 }
 
 fn run(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) -> usize {
@@ -110,15 +110,13 @@ impl<S: Scheduler> Scheduler for FirstIsLast<S> {
 }
 
 /// Begins threads, all of which may be the first to run. Returns once they have ended, or sleep.
-pub fn begin<F: Future<Output = ()> + 'static>(threads: Vec<F>) -> Vec<JoinHandle<()>> {
-    let begun = Rc::new(RefCell::new(Vec::new()));
-    let all = Rc::clone(&begun);
+pub fn begin<F: Future<Output = ()> + 'static>(threads: Vec<F>) {
     spawn_local(async move {
-        let threads = threads.into_iter().map(spawn_local);
-        threads.for_each(|thread| all.borrow_mut().push(thread));
+        for thread in threads {
+            spawn_local(thread);
+        }
     });
     quiet();
-    begun.take()
 }
 
 /// Lets every other thread run until it has ended, or sleeps: for the first thread.

@@ -1,5 +1,10 @@
-//! The queues for threads, for tasks and for microcontrollers under many schedules: how they wait,
-//! and how their workers end.
+//! Concurrent histories of a queue: how threads and tasks share it, what they do, and whether some
+//! order of their calls explains the answers.
+//!
+//! A [`Trial`] is a queue that several [workers](Worker) call at once. It records a [`History`],
+//! which [`explain`] judges by the reference model. `proptest/interrupts` uses this for interrupts
+//! on a microcontroller. The rest needs `--cfg shuttle`: the queues for threads, for tasks and for
+//! microcontrollers under many schedules.
 //!
 //! A schedule says which thread runs next, wherever it could matter: before each lock, unlock,
 //! notification and wake. [shuttle](https://docs.rs/shuttle) runs a scenario under one schedule
@@ -16,28 +21,31 @@
 //!
 //! Each test prints how many schedules it has tried. They are the same in every run: one that fails
 //! fails again. `SCHEDULES=10` tries ten times as many, `SCHEDULES_SEED=7` others.
-//!
-//! What the threads do is drawn. The first thread conducts: it runs only while no other can, so it
-//! knows when nothing moves any more.
-#![cfg(shuttle)]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a scenario that panics has failed"
 )]
 
-mod boards;
 mod caller;
+#[cfg(shuttle)]
 mod explore;
 mod queues;
+#[cfg(shuttle)]
+mod runtimes;
 mod search;
+mod trial;
 
 use std::time::Duration;
 
 pub use caller::{Caller, Order};
-pub use explore::{begin, drawn, explore, quiet};
-pub use queues::{Boards, Runs, Shares, Tasks, Threads, interrupt};
-pub use search::{Called, History, Outcome, Step, explain};
+#[cfg(shuttle)]
+pub use explore::{begin, explore, quiet};
+pub use queues::{Boards, Runs, Shares};
+#[cfg(shuttle)]
+pub use runtimes::{Tasks, Threads};
+pub use search::{History, explain};
+pub use trial::{Trial, Worker};
 
 /// The unit of all times.
 pub const SECOND: Duration = Duration::from_secs(1);

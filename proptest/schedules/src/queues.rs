@@ -1,26 +1,23 @@
-//! The queue of each runtime, whose calls that wait are waited for by a thread of the schedule.
+//! Queues that several threads or tasks share, and what each of these has been handed out.
 
-use std::convert;
-use std::mem::ManuallyDrop;
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::thread::panicking;
 use std::time::Duration;
 
-use requeue_embassy::binding::EmbassyHost;
+use requeue_embassy::binding::{
+    AsShared, Batch, Clock, Drained, EmbassyHost, Guard, Host, Next, Shared, Timer, Wait,
+    timeout_at,
+};
 use requeue_embassy::storage::Fixed;
-use requeue_interrupts::{Interruptible, interrupt_with};
+use requeue_embassy::{Action, Instant, ManualClock, RunContext, WaitError};
+use requeue_interrupts::Interruptible;
 use requeue_proptest::histories::{Operation, Run};
 use requeue_proptest::subject::{
     Answer, AnyLimiter, Call, Configuration, Handed, Home, Key, Kind, Ticket, answer_of,
 };
-use requeue_std::binding::{AsShared, Batch, Drained, Guard, Host, Next, Reporter, timeout_at};
-use requeue_std::binding::{Shared, ThreadHost, Timer, Wait};
-use requeue_std::{Action, QueueClock, WaitError};
-use requeue_tokio::binding::TaskHost;
-use tokio::runtime::{Builder, Runtime};
 
-use crate::boards::Hand;
 use crate::caller::Caller;
 
 /// A queue that several threads or tasks share.
@@ -29,10 +26,6 @@ pub trait Shares: Sized + Send + Sync + 'static {
     type Host: Host<Key = Key, Priorities: Kind, Limiter = AnyLimiter, Storage: Home>;
     /// How a guard holds it.
     type Handle<'q>: Deref<Target = Shared<Self::Host>> + Clone;
-    /// What runs its workers.
-    const NAME: &'static str;
-    /// How many keys fit.
-    const CAPACITY: Option<usize>;
 
     /// An empty queue, on a clock that [`advance`](Self::advance) alone moves.
     fn new(setup: &Configuration) -> Self;
@@ -40,45 +33,24 @@ pub trait Shares: Sized + Send + Sync + 'static {
     /// The queue of core.
     fn shared(&self) -> &Shared<Self::Host>;
 
-    /// Works where there is what the queue needs.
-    fn within<R>(work: impl FnOnce() -> R) -> R {
-        work()
-    }
-
     /// Moves the time.
-    fn advance(by: Duration);
+    fn advance(&self, by: Duration);
 
     /// Makes a call, and keeps in `runs` what is handed out. Returns `None` if the call was dropped
-    /// while it waited.
+    /// while it waited, or its answer is not known.
     fn perform<'q>(
         &'q self,
         caller: &Caller,
         operation: &Operation,
-        runs: &mut Runs<Self::Host, Self::Handle<'q>>,
+        runs: &Runs<Self::Host, Self::Handle<'q>>,
     ) -> impl Future<Output = Option<Answer>>;
 }
 
-/// The queue for threads.
-pub type Threads<P, S> = requeue_std::WorkQueue<Key, P, AnyLimiter, S>;
-
-/// The queue for tasks.
-pub type Tasks<P, S> = requeue_tokio::WorkQueue<Key, P, AnyLimiter, S>;
-
-/// The queue for microcontrollers, whose critical sections any other task may come between: as if
-/// each task had an executor and a core of its own.
-pub type Boards<P, const N: usize> =
-    requeue_embassy::WorkQueue<Interruptible, Key, N, P, AnyLimiter, WAITERS, Parts>;
-
-/// How many calls may wait at once.
-const WAITERS: usize = 8;
-
-type Parts = ((), u8, Hand);
-
-/// What one thread has been handed out.
+/// The runs that a thread has to end.
 pub struct Runs<H: Host, R: Deref<Target = Shared<H>>> {
-    held: Vec<(Ticket, Guard<H, R>)>,
+    held: RefCell<Vec<(Ticket, Guard<H, R>)>>,
     /// Numbers the runs of a history.
-    last: u64,
+    last: Cell<u64>,
 }
 
 impl<H, R> Runs<H, R>
@@ -89,51 +61,62 @@ where
     /// Those of a thread, which has none.
     pub fn new(thread: usize) -> Self {
         Self {
-            held: Vec::new(),
-            last: thread as u64 * 1000,
+            held: RefCell::default(),
+            last: Cell::new(thread as u64 * 1000),
         }
     }
 
-    /// The run that is meant; `None` if there is none.
-    pub fn pick(&self, run: Run) -> Option<Run> {
-        match run {
+    /// The operation with the runs that it picks; `None` if there is none.
+    pub fn resolved(&self, operation: &Operation) -> Option<Operation> {
+        let held = self.held.borrow();
+        let picked = |run| match run {
             Run::Pick(pick) => {
-                let index = usize::from(pick).checked_rem(self.held.len())?;
-                Some(self.held[index].0.into())
+                let index = usize::from(pick).checked_rem(held.len())?;
+                Some(Run::Of(held[index].0))
             }
             Run::Of(_) => Some(run),
+        };
+        Some(match *operation {
+            Operation::Done(run) => Operation::Done(picked(run)?),
+            Operation::Complete(run, how) => Operation::Complete(picked(run)?, how),
+            Operation::CompleteMany(_, how) => {
+                let all = held.iter().map(|(run, _)| Run::Of(*run));
+                Operation::CompleteMany(all.collect(), how)
+            }
+            Operation::Next(run, how, sleeper) => Operation::Next(picked(run)?, how, sleeper),
+            ref other => other.clone(),
+        })
+    }
+
+    /// Names a run that a runtime keeps itself.
+    pub fn begun(&self, key: Key, context: RunContext) -> Handed {
+        self.last.set(self.last.get() + 1);
+        let run = self.last.get();
+        Handed {
+            key,
+            ticket: Ticket { key, run },
+            failures: context.attempt - 1,
+            priority: context.priority,
+            timed_out: context.timed_out,
         }
-    }
-
-    /// All of them.
-    pub fn all(&self) -> Vec<Run> {
-        self.held.iter().map(|(run, _)| Run::Of(*run)).collect()
-    }
-
-    /// Removes and returns the guard of a run.
-    fn take(&mut self, run: Run) -> Option<Guard<H, R>> {
-        let mut held = self.held.iter();
-        let index = held.position(|(ticket, _)| Run::Of(*ticket) == run)?;
-        Some(self.held.remove(index).1)
     }
 
     /// Keeps a guard that was handed out.
-    fn handed(&mut self, guard: Guard<H, R>) -> Handed {
-        self.last += 1;
-        let (key, run) = (*guard, self.last);
-        let handed = Handed {
-            key,
-            ticket: Ticket { key, run },
-            failures: guard.failures(),
-            priority: guard.priority(),
-            timed_out: guard.timed_out(),
-        };
-        self.held.push((handed.ticket, guard));
+    pub(crate) fn handed(&self, guard: Guard<H, R>) -> Handed {
+        let handed = self.begun(*guard, guard.context());
+        self.held.borrow_mut().push((handed.ticket, guard));
         handed
     }
 
+    /// Removes and returns the guard of a run.
+    pub(crate) fn take(&self, run: Run) -> Option<Guard<H, R>> {
+        let mut held = self.held.borrow_mut();
+        let index = held.iter().position(|(it, _)| Run::Of(*it) == run)?;
+        Some(held.remove(index).1)
+    }
+
     /// The answer of a call that waits for a key: no work if its time was over.
-    fn got(&mut self, got: Result<Guard<H, R>, WaitError>) -> Answer {
+    pub(crate) fn got(&self, got: Result<Guard<H, R>, WaitError>) -> Answer {
         match got {
             Ok(guard) => Answer::Next(Next::Work(self.handed(guard))),
             Err(WaitError::TimedOut) => Answer::Work(None),
@@ -141,7 +124,7 @@ where
         }
     }
 
-    fn got_many(&mut self, got: Result<Batch<H, R>, WaitError>) -> Answer {
+    pub(crate) fn got_many(&self, got: Result<Batch<H, R>, WaitError>) -> Answer {
         Answer::NextMany(match got {
             Ok(batch) => {
                 let guards = batch.into_guards().into_iter();
@@ -152,36 +135,31 @@ where
     }
 
     /// Makes the calls that never wait. `None` if the answer is not known.
-    fn at_once(&mut self, queue: &Shared<H>, operation: &Operation) -> Option<Answer> {
-        match *operation {
-            Operation::Complete(run, how) => {
-                let guard = self.take(run)?;
-                return match how {
-                    // A guard fails if it is dropped, and a call that ends a run ends it even so.
-                    Action::Retry => {
-                        drop(guard);
-                        None
-                    }
-                    Action::GiveUp => {
-                        drop(Wait::after(guard, how, queue));
-                        None
-                    }
-                    _ => Some(Answer::Finished(guard.finish(how))),
-                };
+    pub(crate) fn at_once(&self, queue: &Shared<H>, operation: &Operation) -> Option<Answer> {
+        Some(match *operation {
+            // A guard fails if it is dropped, and a call that ends a run ends it even so.
+            Operation::Complete(run, Action::Retry) => {
+                drop(self.take(run)?);
+                return None;
             }
-            Operation::Done(run) => Some(Answer::Finished(self.take(run)?.release())),
+            Operation::Complete(run, Action::GiveUp) => {
+                drop(Wait::after(self.take(run)?, Action::GiveUp, queue));
+                return None;
+            }
+            Operation::Complete(run, how) => Answer::Finished(self.take(run)?.finish(how)),
+            Operation::Done(run) => Answer::Finished(self.take(run)?.release()),
             Operation::CompleteMany(ref all, how) => {
                 let guards = all.iter().filter_map(|run| self.take(*run));
                 let tickets: Vec<_> = guards.filter_map(Guard::into_ticket).collect();
-                Some(Answer::Count(queue.finish_many(tickets, how)))
+                Answer::Count(queue.finish_many(tickets, how))
             }
-            ref other => Some(answer_of(queue, other)),
-        }
+            ref other => answer_of(queue, other),
+        })
     }
 }
 
 /// Gives a drain no time to wait.
-async fn at_once<H: Host<Clock: Timer>>(
+pub(crate) async fn drain_at_once<H: Host<Clock: Timer>>(
     queue: &Shared<H>,
     drain: impl Future<Output = Result<(), WaitError>>,
 ) -> Result<(), WaitError> {
@@ -189,7 +167,7 @@ async fn at_once<H: Host<Clock: Timer>>(
     drain.unwrap_or(Err(WaitError::TimedOut))
 }
 
-fn drained(ended: Result<(), WaitError>) -> Answer {
+pub(crate) fn drained(ended: Result<(), WaitError>) -> Answer {
     Answer::Drained(match ended {
         Ok(()) => Drained::Complete,
         Err(WaitError::Interrupted) => Drained::Interrupted,
@@ -197,72 +175,64 @@ fn drained(ended: Result<(), WaitError>) -> Answer {
     })
 }
 
-/// A call of threads has waited when it returns.
-macro_rules! blocked {
-    ($this:ident, $caller:ident, $call:expr) => {
-        $call
-    };
-}
-
 /// A call of tasks is polled until it returns or is dropped.
 macro_rules! awaited {
-    ($this:ident, $caller:ident, $call:expr) => {
-        match $caller.wait($call).await {
-            Some(returned) => returned,
-            None => return None,
-        }
+    ($caller:ident, $call:expr) => {
+        $caller.wait($call).await?
     };
 }
 
-/// Makes the calls of a queue: how they are waited for, how a drain waits for no time, and how to
-/// take what calls return that cannot fail elsewhere.
+/// Makes the calls of a queue: how they are waited for, how a drain waits for no time, how many keys
+/// are got, and how to take what calls return that cannot fail elsewhere.
 macro_rules! perform {
-    ($wait:ident, |$queue:ident| $drain:expr, |$many:ident| $batch:expr, $whole:path) => {
+    ($wait:ident, |$queue:ident| $drain:expr, |$max:ident| $batch:expr, $whole:path) => {
         async fn perform<'q>(
             &'q self,
             caller: &Caller,
             operation: &Operation,
-            runs: &mut Runs<Self::Host, Self::Handle<'q>>,
+            runs: &Runs<Self::Host, Self::Handle<'q>>,
         ) -> Option<Answer> {
             let $queue = self;
             let _ = caller;
             Some(match *operation {
                 Operation::TryGet => Answer::Work(self.try_get().map(|guard| runs.handed(guard))),
                 Operation::Get(_) | Operation::Start(Call::Get) => {
-                    runs.got($wait!(self, caller, self.get()))
+                    runs.got($wait!(caller, self.get()))
                 }
-                Operation::GetMany($many, _) => runs.got_many($wait!(self, caller, $batch)),
+                Operation::GetMany($max, _) => runs.got_many($wait!(caller, $batch)),
                 Operation::Next(run, how, _) => {
                     let guard = runs.take(run)?;
-                    runs.got($wait!(self, caller, self.next(guard, how)))
+                    runs.got($wait!(caller, self.next(guard, how)))
                 }
-                Operation::Start(call) => match call {
-                    Call::GetTimeout(limit) => {
-                        runs.got($wait!(self, caller, self.get_timeout(limit)))
-                    }
-                    Call::Drain => drained($wait!(self, caller, self.drain())),
-                    Call::DrainTimeout(_) => drained($wait!(self, caller, $drain)),
-                    Call::AddWait(key) => Answer::Added($wait!(self, caller, self.add_wait(key))),
-                    Call::CancelAndWait(key) => {
-                        let was = $wait!(self, caller, self.cancel_and_wait(&key));
-                        Answer::State($whole(was))
-                    }
-                    other => {
-                        match other {
-                            Call::WaitIdle => $whole($wait!(self, caller, self.wait_idle())),
-                            Call::WaitSettled => $whole($wait!(self, caller, self.wait_settled())),
-                            Call::Flush(key) => $whole($wait!(self, caller, self.flush(&key))),
-                            _ => unreachable!("{other:?} is not drawn"),
-                        }
-                        Answer::Done
-                    }
-                },
+                Operation::Start(Call::GetTimeout(limit)) => {
+                    runs.got($wait!(caller, self.get_timeout(limit)))
+                }
+                Operation::Start(Call::Drain) => drained($wait!(caller, self.drain())),
+                Operation::Start(Call::DrainTimeout(_)) => drained($wait!(caller, $drain)),
+                Operation::Start(Call::AddWait(key)) => {
+                    Answer::Added($wait!(caller, self.add_wait(key)))
+                }
+                Operation::Start(Call::CancelAndWait(key)) => {
+                    Answer::State($whole($wait!(caller, self.cancel_and_wait(&key))))
+                }
+                Operation::Start(Call::WaitIdle) => {
+                    $whole($wait!(caller, self.wait_idle()));
+                    Answer::Done
+                }
+                Operation::Start(Call::WaitSettled) => {
+                    $whole($wait!(caller, self.wait_settled()));
+                    Answer::Done
+                }
+                Operation::Start(Call::Flush(key)) => {
+                    $whole($wait!(caller, self.flush(&key)));
+                    Answer::Done
+                }
                 Operation::Drained(_) => {
-                    $whole($wait!(self, caller, self.wait_drained()));
+                    $whole($wait!(caller, self.wait_drained()));
                     Answer::Drained(Drained::Complete)
                 }
                 Operation::Advance(by) => {
-                    Self::advance(by);
+                    self.advance(by);
                     Answer::Done
                 }
                 ref other => return runs.at_once(self.shared(), other),
@@ -271,71 +241,18 @@ macro_rules! perform {
     };
 }
 
-impl<P: Kind + 'static, S: Home + 'static> Shares for Threads<P, S>
-where
-    Self: Send + Sync,
-{
-    type Host = ThreadHost<Key, P, AnyLimiter, S>;
-    type Handle<'q> = &'q Shared<Self::Host>;
-    const NAME: &'static str = "threads";
-    const CAPACITY: Option<usize> = S::CAPACITY;
+#[cfg(shuttle)]
+pub(crate) use {awaited, perform};
 
-    fn new(setup: &Configuration) -> Self {
-        S::build(setup, Reporter::NONE).into()
-    }
+/// The queue for microcontrollers, whose critical sections interrupts or other tasks may come
+/// between.
+pub type Boards<P, const N: usize> =
+    requeue_embassy::WorkQueue<Interruptible, Key, N, P, AnyLimiter, WAITERS, Parts>;
 
-    fn shared(&self) -> &Shared<Self::Host> {
-        self.as_shared()
-    }
+/// How many calls may wait at once.
+const WAITERS: usize = 8;
 
-    fn advance(by: Duration) {
-        QueueClock::advance(by);
-    }
-
-    perform!(
-        blocked,
-        |queue| queue.drain_timeout(Duration::ZERO),
-        |max| queue.get_many(max),
-        convert::identity
-    );
-}
-
-impl<P: Kind + 'static, S: Home + 'static> Shares for Tasks<P, S>
-where
-    Self: Send + Sync,
-{
-    type Host = TaskHost<Key, P, AnyLimiter, S>;
-    type Handle<'q> = Arc<Shared<Self::Host>>;
-    const NAME: &'static str = "tasks";
-    const CAPACITY: Option<usize> = S::CAPACITY;
-
-    fn new(setup: &Configuration) -> Self {
-        S::build(setup, Reporter::NONE).into()
-    }
-
-    fn shared(&self) -> &Shared<Self::Host> {
-        self.as_shared()
-    }
-
-    fn within<R>(work: impl FnOnce() -> R) -> R {
-        RUNTIME.with(|runtime| {
-            let _entered = runtime.enter();
-            work()
-        })
-    }
-
-    fn advance(by: Duration) {
-        let _alone = ADVANCING.lock();
-        RUNTIME.with(|runtime| runtime.block_on(tokio::time::advance(by)));
-    }
-
-    perform!(
-        awaited,
-        |queue| at_once(queue.as_shared(), queue.drain()),
-        |max| queue.get_many(max),
-        convert::identity
-    );
-}
+type Parts = ((), u8, Hand);
 
 impl<P: Kind + 'static, const N: usize> Shares for Boards<P, N>
 where
@@ -343,54 +260,51 @@ where
 {
     type Host = EmbassyHost<Interruptible, Key, N, P, AnyLimiter, WAITERS, Parts>;
     type Handle<'q> = &'q Shared<Self::Host>;
-    const NAME: &'static str = "boards";
-    const CAPACITY: Option<usize> = Some(N);
 
     fn new(setup: &Configuration) -> Self {
-        Self::from_queue(Fixed::build(setup, ()), Hand::new())
+        Self::from_queue(Fixed::build(setup, ()), Hand::default())
     }
 
     fn shared(&self) -> &Shared<Self::Host> {
         self.as_shared()
     }
 
-    fn within<R>(work: impl FnOnce() -> R) -> R {
-        interrupt_with(|| {
-            if !panicking() {
-                interrupt();
-            }
-        });
-        work()
-    }
-
-    fn advance(by: Duration) {
-        Hand::advance(by);
+    fn advance(&self, by: Duration) {
+        self.clock().0.advance(by);
     }
 
     perform!(
         awaited,
-        |queue| at_once(queue.as_shared(), queue.drain()),
+        |queue| drain_at_once(queue.as_shared(), queue.drain()),
         |max| Batch::wait(queue.as_shared(), max),
         Result::unwrap
     );
 }
 
-/// Lets another come first.
-pub fn interrupt() {
-    shuttle::thread::sleep(Duration::ZERO);
+/// requeue-embassy's clock of one queue: with it go the wakers of the tasks that have waited for it.
+#[derive(Debug, Default)]
+pub struct Hand(Arc<ManualClock<Interruptible>>);
+
+impl Clock for Hand {
+    fn now(&self) -> Instant {
+        self.0.now()
+    }
 }
 
-shuttle::lazy_static! {
-    /// Tokio moves its clock for one thread at a time, and wakes others meanwhile.
-    static ref ADVANCING: shuttle::sync::Mutex<()> = shuttle::sync::Mutex::new(());
-}
+impl Timer for Hand {
+    type Alarm = Pin<Box<dyn Future<Output = ()>>>;
 
-thread_local! {
-    /// Where timers run, of every schedule: their threads share one thread of the system. It is
-    /// never dropped, which would ring what a schedule that has failed left behind.
-    static RUNTIME: ManuallyDrop<Runtime> = {
-        let mut builder = Builder::new_current_thread();
-        let runtime = builder.enable_time().start_paused(true).build();
-        ManuallyDrop::new(runtime.unwrap_or_else(|error| panic!("{error}")))
-    };
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Self::Alarm>>, until: Option<Instant>) {
+        alarm.set(until.map(|until| {
+            let clock = Arc::clone(&self.0);
+            let rung: Self::Alarm = Box::pin(async move {
+                let mut alarm = pin!(None);
+                (&*clock).set_alarm(alarm.as_mut(), Some(until));
+                if let Some(alarm) = alarm.as_pin_mut() {
+                    alarm.await;
+                }
+            });
+            rung
+        }));
+    }
 }

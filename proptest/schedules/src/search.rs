@@ -5,28 +5,24 @@
 //! state once is not tried again. The state is the reference model.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
 use std::hash::Hash;
+use std::slice;
 
+use requeue_embassy::binding::{Drained, Next};
+use requeue_embassy::{Instant, Rejected};
 use requeue_proptest::Model;
 use requeue_proptest::histories::Operation;
 use requeue_proptest::subject::{
     Abilities, Answer, Call, Configuration, Drain, Handed, Operate, Run, Sleeper, Subject, Ticket,
 };
-use requeue_std::binding::{Drained, Next};
-use requeue_std::{Instant, Rejected};
 
 /// A step of a thread. Times are counted in events of the history.
-#[derive(Clone, Debug)]
-pub struct Called {
-    /// What it does.
-    pub step: Step,
-    /// What has come of it.
-    pub outcome: Outcome,
-    /// When it began, and when it was over.
-    pub called: u64,
-    /// See `called`.
-    pub returned: u64,
+#[derive(Clone, Debug, PartialEq)]
+struct Called {
+    step: Step,
+    outcome: Outcome,
+    called: u64,
+    returned: u64,
 }
 
 /// What happens at one moment of a history.
@@ -43,29 +39,71 @@ pub enum Step {
 }
 
 /// What has come of a step.
-#[derive(Clone, Debug)]
-pub enum Outcome {
+#[derive(Clone, Debug, PartialEq)]
+enum Outcome {
     /// Any answer will do.
     Unknown,
-    /// This answer.
     Is(Answer),
     /// The call was dropped while it waited.
     Dropped,
 }
 
-/// The steps of each thread, in the order in which they take effect.
-pub type History = Vec<Vec<Called>>;
+/// What threads have done to a queue: the steps of each, in the order in which they take effect.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    threads: Vec<Vec<Called>>,
+    /// How many events there were.
+    events: u64,
+}
+
+impl History {
+    /// Another thread begins. Returns its number.
+    pub fn begin_thread(&mut self) -> usize {
+        self.threads.push(Vec::new());
+        self.threads.len() - 1
+    }
+
+    /// A thread begins steps, which lie between now and their end.
+    pub fn begin(&mut self, thread: usize, steps: impl IntoIterator<Item = Step>) {
+        self.events += 1;
+        let called = self.events;
+        self.threads[thread].extend(steps.into_iter().map(|step| Called {
+            step,
+            outcome: Outcome::Unknown,
+            called,
+            returned: u64::MAX,
+        }));
+    }
+
+    /// The steps that a thread has begun end. `answer` is that of the call; `None` if it was
+    /// dropped while it waited, or if its answer is not known.
+    pub fn end(&mut self, thread: usize, answer: Option<&Answer>) {
+        self.events += 1;
+        let steps = self.threads[thread].iter_mut();
+        let mut begun: Vec<_> = steps.filter(|step| step.returned == u64::MAX).collect();
+        for step in &mut begun {
+            step.returned = self.events;
+        }
+        // What a key was that is cancelled is known at once.
+        if matches!(answer, Some(Answer::State(_))) {
+            begun.truncate(1);
+        }
+        if let Some(call) = begun.last_mut() {
+            call.outcome = match answer {
+                Some(answer) => Outcome::Is(answer.clone()),
+                None if call.step.waits() => Outcome::Dropped,
+                None => Outcome::Unknown,
+            };
+        }
+    }
+}
 
 impl Step {
     /// The steps of an operation, all of which lie between its call and its return.
     pub fn of(operation: &Operation) -> Vec<Self> {
         match *operation {
             Operation::Get(_) => vec![Self::Await(Call::Get)],
-            // What becomes of the run is not said.
-            Operation::Next(run, how, _) => {
-                let complete = Operation::Complete(run, how);
-                vec![Self::Do(complete), Self::Await(Call::Get)]
-            }
+            Operation::Next(..) => vec![Self::Do(operation.clone()), Self::Await(Call::Get)],
             Operation::Start(
                 call @ (Call::Get | Call::WaitIdle | Call::WaitSettled | Call::AddWait(_)),
             ) => vec![Self::Await(call)],
@@ -75,7 +113,7 @@ impl Step {
     }
 
     /// Whether it may have to wait.
-    pub fn waits(&self) -> bool {
+    fn waits(&self) -> bool {
         matches!(self, Self::Await(_) | Self::Do(Operation::GetMany(..)))
     }
 }
@@ -89,6 +127,7 @@ const STATES_MAX: usize = 100_000;
 ///
 /// The history, and how far it can be explained; or that the search was given up.
 pub fn explain(setup: &Configuration, history: &History) -> Result<(), String> {
+    let history = &history.threads;
     let limited = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
     let capacity = setup.storage.or(limited);
     let mut abilities = Abilities::default();
@@ -140,6 +179,8 @@ struct Begun {
     deadline: Option<Instant>,
     /// The model's number of the wait for the drain, or for the work of a key.
     wait: usize,
+    /// What [`Operation::Next`] found as it ended its run, under the same lock.
+    next: Option<Handed>,
 }
 
 impl Place {
@@ -156,7 +197,7 @@ impl Place {
 
     /// The threads whose next step began before any that has not happened was over. The one that
     /// was over first stands last, and is tried first.
-    fn next(&self, history: &History) -> Vec<usize> {
+    fn next(&self, history: &[Vec<Called>]) -> Vec<usize> {
         let next = |thread: usize| history[thread].get(self.happened[thread]);
         let threads = 0..history.len();
         let first = threads.clone().filter_map(next).map(|call| call.returned);
@@ -169,7 +210,7 @@ impl Place {
     }
 
     /// The next step of a thread happens, if it may come to what it has come to.
-    fn after(&self, history: &History, thread: usize) -> Option<Self> {
+    fn after(&self, history: &[Vec<Called>], thread: usize) -> Option<Self> {
         let Called {
             step,
             outcome,
@@ -183,17 +224,15 @@ impl Place {
                 let is_quiet = self.missed(history, *called).is_none();
                 return is_quiet.then_some(place);
             }
-            Outcome::Dropped => return Some(place),
+            Outcome::Dropped => return place.begun[thread].next.is_none().then_some(place),
             Outcome::Unknown => return place.answer(thread, step).map(|_| place),
             Outcome::Is(answer) => answer,
         };
         let expected = place.answer(thread, step)?;
-        let (names, runs) = (handed(answer), handed(&expected));
-        if names.len() != runs.len() || unnamed(answer.clone()) != unnamed(expected) {
-            return None;
-        }
+        let (names, answer) = unnamed(answer.clone());
+        let (runs, expected) = unnamed(expected);
         place.runs.extend(names.into_iter().zip(runs));
-        Some(place)
+        (answer == expected).then_some(place)
     }
 
     /// What the model answers. `None` if the step has to wait.
@@ -206,11 +245,17 @@ impl Place {
             Step::Do(operation) => {
                 let named = self.named(operation)?;
                 let answer = self.model.apply(&named);
+                if let Answer::Turn(_, Next::Work(handed)) = answer {
+                    self.begun[thread].next = Some(handed);
+                }
                 let waits = matches!(answer, Answer::NextMany(Next::Wait { .. }));
                 (!waits).then_some(answer)
             }
             Step::Begin(call) => Some(self.begin(thread, *call)),
-            Step::Await(call) => self.end(self.begun[thread], *call),
+            Step::Await(call) => match self.begun[thread].next.take() {
+                Some(handed) => Some(Answer::Next(Next::Work(handed))),
+                None => self.end(self.begun[thread], *call),
+            },
             Step::Quiet => Some(Answer::Done),
         }
     }
@@ -261,7 +306,7 @@ impl Place {
     }
 
     /// A thread that sleeps at this time though its call has something to answer.
-    fn missed(&self, history: &History, at: u64) -> Option<usize> {
+    fn missed(&self, history: &[Vec<Called>], at: u64) -> Option<usize> {
         let is_asleep = |thread: usize| {
             let begun = |call: &&Called| call.called < at;
             let begun = history[thread].iter().take_while(begun).count();
@@ -300,6 +345,9 @@ impl Place {
         Some(match operation {
             Operation::Complete(name, action) => Operation::Complete(run(name)?, *action),
             Operation::Done(name) => Operation::Done(run(name)?),
+            Operation::Next(name, action, sleeper) => {
+                Operation::Next(run(name)?, *action, *sleeper)
+            }
             Operation::CompleteMany(names, action) => {
                 let runs = names.iter().map(run);
                 Operation::CompleteMany(runs.collect::<Option<_>>()?, *action)
@@ -309,84 +357,73 @@ impl Place {
     }
 
     /// The history in the order of time, and what was expected once no order explains more.
-    fn report(&self, history: &History) -> String {
-        let mut events = Vec::new();
+    fn report(&self, history: &[Vec<Called>]) -> String {
+        let mut lines = Vec::new();
         for (thread, calls) in history.iter().enumerate() {
             for (index, call) in calls.iter().enumerate() {
                 let is_explained = index < self.happened[thread];
-                let mark = if is_explained { " " } else { "!" };
+                let mark = if is_explained { ' ' } else { '!' };
                 let outcome = match &call.outcome {
                     _ if call.returned == u64::MAX => String::from("sleeps"),
-                    Outcome::Unknown => String::from("not known"),
-                    Outcome::Is(answer) => answer.to_string(),
-                    Outcome::Dropped => String::from("dropped"),
+                    Outcome::Is(answer) => format!("{answer}, at {}", call.returned),
+                    other => format!("{other:?}, at {}", call.returned),
                 };
-                let step = &call.step;
-                events.push((call.called, format!("{mark} thread {thread}: {step:?}")));
-                let returned = format!("{mark} thread {thread}:   -> {outcome}");
-                events.push((call.returned, returned));
+                let Called { called, step, .. } = call;
+                let line = format!("{mark} {called}: thread {thread}: {step:?} -> {outcome}\n");
+                lines.push((*called, line));
             }
         }
-        events.sort_by_key(|(at, _)| *at);
-        let mut text = String::from("no order explains the answers\n");
-        for (_, line) in events {
-            text += &(line + "\n");
-        }
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "without those marked, the queue is at {}", self.model);
+        lines.sort_by_key(|(called, _)| *called);
+        let mut text: String = lines.into_iter().map(|(_, line)| line).collect();
+        text += &format!("no order explains this. Without `!` it is {}\n", self.model);
         for thread in self.next(history) {
             let Called { step, called, .. } = &history[thread][self.happened[thread]];
-            let expected = self.clone().answer(thread, step);
-            let expected = expected.map_or(String::from("a wait"), |answer| answer.to_string());
-            let _ = match self.missed(history, *called) {
-                Some(thread) if *step == Step::Quiet => {
-                    writeln!(text, "thread {thread} sleeps, and should not")
+            text += &match (
+                self.missed(history, *called),
+                self.clone().answer(thread, step),
+            ) {
+                (Some(thread), _) if *step == Step::Quiet => {
+                    format!("thread {thread} sleeps, and should not\n")
                 }
-                _ => writeln!(text, "thread {thread}: {step:?} would answer {expected}"),
+                (_, Some(answer)) => format!("thread {thread}: {step:?} would answer {answer}\n"),
+                (_, None) => format!("thread {thread}: {step:?} would wait\n"),
             };
         }
         text
     }
 }
 
-/// The runs that an answer hands out.
-fn handed(answer: &Answer) -> Vec<Ticket> {
-    match answer {
-        Answer::Work(Some(handed)) | Answer::Next(Next::Work(handed)) => vec![handed.ticket],
-        Answer::NextMany(Next::Work(handed)) => handed.iter().map(|it| it.ticket).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The same whatever the names of its runs.
-fn unnamed(mut answer: Answer) -> Answer {
-    let forget = |handed: &mut Handed| handed.ticket.run = 0;
-    match &mut answer {
-        Answer::Work(Some(handed)) | Answer::Next(Next::Work(handed)) => forget(handed),
-        Answer::NextMany(Next::Work(handed)) => handed.iter_mut().for_each(forget),
-        _ => {}
-    }
-    answer
+/// The runs that an answer hands out, and what else it says.
+fn unnamed(mut answer: Answer) -> (Vec<Ticket>, Answer) {
+    let handed = match &mut answer {
+        Answer::Work(Some(handed)) | Answer::Next(Next::Work(handed)) => slice::from_mut(handed),
+        Answer::NextMany(Next::Work(handed)) => handed,
+        _ => &mut [],
+    };
+    let names = handed.iter().map(|handed| handed.ticket).collect();
+    handed.iter_mut().for_each(|handed| handed.ticket.run = 0);
+    (names, answer)
 }
 
 #[cfg(test)]
 mod tests {
-    use requeue_std::Added;
+    use requeue_embassy::Added;
 
     use super::*;
 
     /// Steps of three threads, each with its answer, and from when to when it lasted. One without
     /// an end sleeps.
     fn explained<const N: usize>(steps: [(usize, Step, Answer, [u64; 2]); N]) -> bool {
-        let mut history: History = vec![Vec::new(); 3];
+        let mut threads = vec![Vec::new(); 3];
         for (thread, step, answer, [called, returned]) in steps {
-            history[thread].push(Called {
+            threads[thread].push(Called {
                 step,
                 outcome: Outcome::Is(answer),
                 called,
                 returned,
             });
         }
+        let history = History { threads, events: 0 };
         explain(&Configuration::exponential(), &history).is_ok()
     }
 
@@ -423,21 +460,15 @@ mod tests {
 
     #[test]
     fn keys_come_in_the_order_in_which_they_were_added() {
-        let gets = [get(2, 2, [5, 6]), get(2, 1, [7, 8])];
-        let [first, second] = gets.clone();
-        assert!(explained([
-            add(0, 1, [0, 2]),
-            add(1, 2, [1, 3]),
-            first,
-            second
-        ]));
-        let [first, second] = gets;
-        assert!(!explained([
-            add(0, 1, [0, 1]),
-            add(1, 2, [2, 3]),
-            first,
-            second
-        ]));
+        for (second_lasts, is_explained) in [([1, 4], true), ([3, 4], false)] {
+            let adds_and_gets = [
+                add(0, 1, [0, 2]),
+                add(1, 2, second_lasts),
+                get(2, 2, [5, 6]),
+                get(2, 1, [7, 8]),
+            ];
+            assert_eq!(explained(adds_and_gets), is_explained);
+        }
     }
 
     #[test]

@@ -2,172 +2,201 @@
 //!
 //! In a history tasks do a few things one after another, and an interrupt comes at one boundary.
 //! Each history is gone through once for each of its boundaries and for each thing that an interrupt
-//! may do. Nothing is drawn: a test that fails fails in every run.
-#![allow(clippy::panic, reason = "a test that panics has failed")]
+//! may do. Some order of all calls has to explain what they answer, why those sleep that do, and
+//! what is left in the end. Nothing is drawn: a test that fails fails in every run.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
 
 mod world;
 
-use std::collections::HashMap;
+use std::ops::Range;
+use std::slice;
 use std::time::Duration;
 
 use requeue_embassy::Action;
 use requeue_embassy::priority::{Groups, WithSuspension};
-use world::{Call, Kind, Operation, Seen, When, go_through};
+use requeue_proptest::histories::Operation::{self, *};
+use requeue_proptest::histories::{Run, Sleeper};
+use requeue_proptest::subject::{Call, Cap, Configuration, LimiterSpec};
+use requeue_schedules::{Boards, SECOND, explain};
+use world::{Board, Gone, WORKER, go_through};
 
-const TASKS: [Operation; 21] = [
-    Operation::Add(1),
-    Operation::Add(2),
-    Operation::AddAfter(1),
-    Operation::Cancel(1),
-    Operation::Resume(1),
-    Operation::ShutDown,
-    Operation::Tick,
-    Operation::End(Action::Success),
-    Operation::End(Action::Retry),
-    Operation::End(Action::Suspend(Duration::from_secs(2))),
-    Operation::Call(Call::Get),
-    Operation::Call(Call::GetTimeout),
-    Operation::Call(Call::AddWait(3)),
-    Operation::Call(Call::AddWait(4)),
-    Operation::Call(Call::CancelAndWait(1)),
-    Operation::Call(Call::Flush(1)),
-    Operation::Call(Call::Idle),
-    Operation::Call(Call::Drain),
-    Operation::Call(Call::Run),
-    Operation::Next,
-    Operation::Drop,
+/// Queues with room for two keys.
+type Plain = Boards<WithSuspension, 2>;
+type Grouped = Boards<Groups<u8, WithSuspension>, 2>;
+
+const RUN: Run = Run::Pick(0);
+
+static TASKS: [Operation; 21] = [
+    Add(1),
+    Add(4),
+    AddAfter(1, SECOND),
+    CancelKey(1),
+    Resume(1),
+    ShutDown,
+    Advance(SECOND),
+    Complete(RUN, Action::Success),
+    Complete(RUN, Action::Retry),
+    Complete(RUN, Action::Suspend(Duration::from_secs(2))),
+    Next(RUN, Action::Success, Sleeper::New),
+    Start(Call::Get),
+    Start(Call::GetTimeout(SECOND)),
+    Start(Call::AddWait(2)),
+    Start(Call::AddWait(5)),
+    Start(Call::CancelAndWait(1)),
+    Start(Call::Flush(1)),
+    Start(Call::WaitIdle),
+    Start(Call::Drain),
+    WORKER,
+    Cancel(0),
 ];
 
-const INTERRUPTS: [Operation; 9] = [
-    Operation::Add(1),
-    Operation::Add(2),
-    Operation::AddAfter(1),
-    Operation::Cancel(1),
-    Operation::Expedite(1),
-    Operation::Resume(1),
-    Operation::ShutDown,
-    Operation::Tick,
-    Operation::Take,
+static INTERRUPTS: [&[Operation]; 9] = [
+    &[Add(1)],
+    &[Add(4)],
+    &[AddAfter(1, SECOND)],
+    &[CancelKey(1)],
+    &[Expedite(1)],
+    &[Resume(1)],
+    &[ShutDown],
+    &[Advance(SECOND)],
+    &[TryGet, Complete(RUN, Action::Success)],
 ];
 
 /// What three operations do not lead to: a full queue with two calls that wait for room, a dirty key,
 /// and two calls that wait for a deadline.
-const OPENINGS: [&[Operation]; 3] = [
+static OPENINGS: [&[Operation]; 3] = [
     &[
-        Operation::Add(1),
-        Operation::Add(2),
-        Operation::Call(Call::Get),
-        Operation::Call(Call::Get),
-        Operation::Call(Call::AddWait(3)),
-        Operation::Call(Call::AddWait(4)),
+        Add(1),
+        Add(4),
+        Start(Call::Get),
+        Start(Call::Get),
+        Start(Call::AddWait(2)),
+        Start(Call::AddWait(5)),
     ],
-    &[
-        Operation::Add(1),
-        Operation::Call(Call::Get),
-        Operation::Add(1),
-    ],
-    &[
-        Operation::AddAfter(1),
-        Operation::Call(Call::Get),
-        Operation::Call(Call::Get),
-    ],
+    &[Add(1), Start(Call::Get), Add(1)],
+    &[AddAfter(1, SECOND), Start(Call::Get), Start(Call::Get)],
 ];
 
-/// More calls do not wait at once.
-const CALLS_MAX: usize = 6;
-
-/// An interrupt within a step does what it would have done before the step, or after it. All calls
-/// return the same, and the queue is left in the same state.
+/// An interrupt within a step loses no key and no wake, and all calls answer as if it had come
+/// between two of them.
 #[test]
 fn an_interrupt_within_a_step_is_one_before_it_or_after_it() {
-    one_interrupt_anywhere::<WithSuspension>(3);
+    one_interrupt_anywhere::<Plain>(&setup(None), 3);
 }
 
 /// The same where a key may be ready and may not run, because its group is at its limit.
 #[test]
 fn an_interrupt_loses_no_key_and_no_wake_of_a_group() {
-    one_interrupt_anywhere::<Groups<u32, WithSuspension>>(2);
-}
-
-fn one_interrupt_anywhere<P: Kind>(operations: usize) {
-    let mut tried = 0;
-    let mut visit = |history: &[Operation], boundaries: &[usize], opened: usize| {
-        for interrupt in INTERRUPTS {
-            let mut between: HashMap<When, Option<Seen>> = HashMap::new();
-            for (boundary, step) in boundaries.iter().copied().enumerate().skip(opened) {
-                let at_boundary = (When::Boundary(boundary), interrupt);
-                let within = go_through::<P>(history, &[at_boundary]).map(|(seen, _)| seen);
-                let overtaking = (0..CALLS_MAX).map(|behind| When::Overtaking(step, behind));
-                let steps = [When::Step(step - 1), When::Step(step)].into_iter();
-                let mut places = steps.chain(overtaking);
-                let is_explained = places.any(|when| {
-                    let seen =
-                        || go_through::<P>(history, &[(when, interrupt)]).map(|(seen, _)| seen);
-                    *between.entry(when).or_insert_with(seen) == within
-                });
-                assert!(
-                    is_explained,
-                    "{history:?} with {interrupt:?} at boundary {boundary}, in step {step}:\n\
-                     {within:?}\nand elsewhere {between:?}"
-                );
-                tried += 1;
-            }
-        }
+    let one = Cap {
+        max_active: Some(1),
+        ..Cap::default()
     };
-    each_history::<P>(&[], operations, &mut visit);
-    for opening in OPENINGS {
-        each_history::<P>(opening, 2, &mut visit);
-    }
-    println!("{tried} interrupts");
+    one_interrupt_anywhere::<Grouped>(&setup(Some(one)), 2);
 }
 
-/// Nothing is lost if an interrupt comes after another, or interrupts it.
+/// The same if an interrupt comes after another, or interrupts it.
 #[test]
 fn two_interrupts_lose_nothing() {
-    type P = WithSuspension;
-    const EACH: [Operation; 5] = [
-        Operation::Add(1),
-        Operation::Cancel(1),
-        Operation::ShutDown,
-        Operation::Tick,
-        Operation::Take,
-    ];
-    let mut tried = 0;
-    each_history::<P>(&[], 2, &mut |history, boundaries, _| {
-        for first in EACH {
-            for at in 0..boundaries.len() {
-                let at_first = (When::Boundary(at), first);
-                let with_first = go_through::<P>(history, &[at_first]);
-                let all = with_first.map_or(0, |(_, boundaries)| boundaries.len());
-                for second in EACH {
-                    for then in at + 1..all {
-                        let _ =
-                            go_through::<P>(history, &[at_first, (When::Boundary(then), second)]);
-                        tried += 1;
-                    }
+    let setup = setup(None);
+    let some = [0, 3, 6, 7, 8].map(|index| INTERRUPTS[index]);
+    let mut tried = Tried::default();
+    each_history::<Plain>(&setup, &[], 2, &mut |history, boundaries| {
+        for first in some {
+            for at in boundaries.clone() {
+                let first = (at, first);
+                let with_first = go_through::<Plain>(&setup, history, &[first]);
+                let all = with_first.map_or(0, |gone| gone.boundaries);
+                for second in some {
+                    tried.judge(&setup, at + 1..all, |then| {
+                        let both = [first, (then, second)];
+                        go_through::<Plain>(&setup, history, &both)
+                    });
                 }
             }
         }
     });
-    println!("{tried} pairs of interrupts");
+    println!("{tried:?}");
 }
 
-/// Calls `visit` with an opening and every history of up to `operations` operations after it, with
-/// the step of each boundary, and with how many boundaries lie in the opening.
-fn each_history<P: Kind>(
+fn one_interrupt_anywhere<Q: Board>(setup: &Configuration, operations: usize) {
+    let mut tried = Tried::default();
+    let mut visit = |operations: &[Operation], boundaries: Range<usize>| {
+        for interrupt in INTERRUPTS {
+            tried.judge(setup, boundaries.clone(), |boundary| {
+                go_through::<Q>(setup, operations, &[(boundary, interrupt)])
+            });
+        }
+    };
+    each_history::<Q>(setup, &[], operations, &mut visit);
+    for opening in OPENINGS {
+        each_history::<Q>(setup, opening, 2, &mut visit);
+    }
+    println!("{tried:?}");
+}
+
+/// How many interrupts there were, and how many different histories came of them.
+#[derive(Debug, Default)]
+struct Tried {
+    interrupts: usize,
+    histories: usize,
+}
+
+impl Tried {
+    /// Judges what comes of an interrupt at each of these boundaries. Much of it is the same.
+    fn judge(
+        &mut self,
+        setup: &Configuration,
+        boundaries: Range<usize>,
+        interrupted: impl Fn(usize) -> Option<Gone>,
+    ) {
+        let mut judged = Vec::new();
+        for Gone { history, .. } in boundaries.filter_map(interrupted) {
+            self.interrupts += 1;
+            if judged.contains(&history) {
+                continue;
+            }
+            if let Err(report) = explain(setup, &history) {
+                panic!("{report}");
+            }
+            judged.push(history);
+        }
+        self.histories += judged.len();
+    }
+}
+
+/// A queue whose failed keys are retried after a second, two and four.
+fn setup(groups: Option<Cap>) -> Configuration {
+    let base_ns = SECOND.as_nanos() as u64;
+    let max_ns = 4 * base_ns;
+    Configuration {
+        storage: Some(2),
+        groups,
+        ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
+    }
+}
+
+/// Calls `visit` with an opening and every history of up to `operations` operations after it, and
+/// with the boundaries that lie behind the opening.
+fn each_history<Q: Board>(
+    setup: &Configuration,
     opening: &[Operation],
     operations: usize,
-    visit: &mut impl FnMut(&[Operation], &[usize], usize),
+    visit: &mut impl FnMut(&[Operation], Range<usize>),
 ) {
-    let opened = go_through::<P>(opening, &[]).map_or(0, |(_, boundaries)| boundaries.len());
+    let boundaries = |history: &[Operation]| Some(go_through::<Q>(setup, history, &[])?.boundaries);
+    let opened = boundaries(opening).unwrap_or(0);
     let mut histories = vec![opening.to_vec()];
     for _ in 0..operations {
         let mut longer = Vec::new();
         for history in histories {
-            for operation in TASKS {
-                let history = [history.as_slice(), &[operation]].concat();
-                if let Some((_, boundaries)) = go_through::<P>(&history, &[]) {
-                    visit(&history, &boundaries, opened);
+            for operation in &TASKS {
+                let history = [&history, slice::from_ref(operation)].concat();
+                if let Some(boundaries) = boundaries(&history) {
+                    visit(&history, opened..boundaries);
                     longer.push(history);
                 }
             }

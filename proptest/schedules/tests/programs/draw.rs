@@ -1,6 +1,5 @@
 //! What several threads do to one queue.
 
-use std::fmt;
 use std::time::Duration;
 
 use requeue_proptest::histories::{Operation, Run, Sleeper, at_once};
@@ -8,11 +7,13 @@ use requeue_proptest::limiter::{FloatBits, LimiterSpec};
 use requeue_proptest::proptest::collection::vec;
 use requeue_proptest::proptest::prelude::*;
 use requeue_proptest::proptest::sample::select;
-use requeue_proptest::subject::{Call, Cap, Configuration, GroupOrder, Key, PolicySpec, Rate};
-use requeue_schedules::{SECOND, Shares, drawn};
+use requeue_proptest::subject::{
+    Call, Cap, Configuration, GroupOrder, Key, Kind, PolicySpec, Rate,
+};
+use requeue_schedules::{SECOND, Shares};
 use requeue_std::Action;
-
-use crate::has_groups;
+use requeue_std::binding::Host;
+use requeue_std::storage::Storage;
 
 /// The queue, and the steps of each thread. A step picks one of the runs that its thread has;
 /// nothing happens if there is none.
@@ -25,30 +26,19 @@ pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Operation>>,
 }
 
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:?}", self.setup)?;
-        for (thread, steps) in self.threads.iter().enumerate() {
-            writeln!(f, "thread {thread} runs {steps:?}")?;
-        }
-        Ok(())
-    }
-}
-
 /// The keys of all operations. Calls that wait for room add the two after these.
 pub(crate) const KEYS: Key = 4;
 
-/// Draws `count` programs whose delays are seconds, the same for the same seed.
-pub(crate) fn programs<Q: Shares>(seed: u64, count: usize) -> impl Iterator<Item = Program> {
-    let programs = (setup::<Q>(), any::<bool>()).prop_flat_map(|(setup, is_exact)| {
+/// Draws programs whose delays are seconds.
+pub(crate) fn programs<Q: Shares>() -> impl Strategy<Value = Program> {
+    (setup::<Q>(), any::<bool>()).prop_flat_map(|(setup, is_exact)| {
         let threads = if is_exact { themed(&setup) } else { mixed() };
         threads.prop_map(move |threads| Program {
             setup: setup.clone(),
             is_exact,
             threads,
         })
-    });
-    drawn(programs, seed, count)
+    })
 }
 
 fn setup<Q: Shares>() -> impl Strategy<Value = Configuration> {
@@ -56,51 +46,46 @@ fn setup<Q: Shares>() -> impl Strategy<Value = Configuration> {
         per_second: FloatBits(1.0),
         burst: 1,
     });
-    let one = Cap {
-        max_active: Some(1),
+    let cap = |max_active, rate| Cap {
+        max_active,
+        rate,
         ..Cap::default()
     };
-    let caps = select(vec![
-        one,
-        one,
-        Cap {
-            rate: second,
-            ..one
-        },
-        Cap {
-            rate: second,
-            ..Cap::default()
-        },
-    ]);
-    let policies = select(vec![
-        PolicySpec::default(),
-        PolicySpec::default(),
-        PolicySpec {
-            run_rate: second,
-            ..PolicySpec::default()
-        },
-        PolicySpec {
-            hold_failures: true,
-            ..PolicySpec::default()
-        },
-    ]);
-    let room = select(vec![usize::MAX, 2]);
-    (caps, policies, room).prop_map(|(cap, policy, room)| {
-        let base_ns = SECOND.as_nanos() as u64;
-        let max_ns = base_ns * 1000;
-        let limiter = LimiterSpec::Exponential { base_ns, max_ns };
-        Configuration {
-            storage: Q::CAPACITY,
-            groups: has_groups::<Q>().then_some(cap),
-            policy,
-            max_keys: if Q::CAPACITY.is_none() {
-                room
-            } else {
-                usize::MAX
-            },
-            ..Configuration::new(limiter)
-        }
-    })
+    let caps = [
+        cap(Some(1), None),
+        cap(Some(1), None),
+        cap(Some(1), second),
+        cap(None, second),
+    ];
+    let policy = |run_rate, hold_failures| PolicySpec {
+        run_rate,
+        hold_failures,
+        ..PolicySpec::default()
+    };
+    let policies = vec![
+        policy(None, false),
+        policy(None, false),
+        policy(second, false),
+        policy(None, true),
+    ];
+    let storage = <<Q::Host as Host>::Storage as Storage>::CAPACITY;
+    let rooms = [usize::MAX, if storage.is_none() { 2 } else { usize::MAX }];
+    (
+        select(caps.to_vec()),
+        select(policies),
+        select(rooms.to_vec()),
+    )
+        .prop_map(move |(cap, policy, max_keys)| {
+            let base_ns = SECOND.as_nanos() as u64;
+            let max_ns = base_ns * 1000;
+            Configuration {
+                storage,
+                groups: <<Q::Host as Host>::Priorities as Kind>::GROUPS.then_some(cap),
+                policy,
+                max_keys,
+                ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
+            }
+        })
 }
 
 /// Any operations, and twice as many programs that are short and about the same key.
@@ -126,7 +111,7 @@ fn themed(setup: &Configuration) -> BoxedStrategy<Vec<Vec<Operation>>> {
     let is_fixed = setup.storage.is_some();
     select(themes)
         .prop_flat_map(move |theme| {
-            let steps = theme.iter().filter(|step| {
+            let steps = IN_ALL.iter().chain(theme).filter(|step| {
                 let is_limited = matches!(step, Operation::LimitKeys(_));
                 !is_fixed || !is_limited
             });
@@ -162,60 +147,56 @@ static OPENINGS: [&[Operation]; 11] = [
     &[Add(1), Add(2), Add(3), TryGet, TryGet],
 ];
 
-static KEYS_ONLY: &[Operation] = &[
+/// Steps of every theme.
+static IN_ALL: &[Operation] = &[
     Add(1),
+    Start(Call::Get),
+    Next(RUN, Action::Success, ANEW),
+    Complete(RUN, Action::Success),
+    Cancel(0),
+    Nudge(0),
+];
+
+static KEYS_ONLY: &[Operation] = &[
+    Start(Call::Get),
+    Start(Call::GetTimeout(SECOND)),
+    Advance(SECOND),
     Add(2),
     Pause,
     Unpause,
     TryGet,
-    Start(Call::Get),
-    Start(Call::Get),
-    Start(Call::GetTimeout(SECOND)),
     GetMany(2, ANEW),
-    Next(RUN, Action::Success, ANEW),
-    Complete(RUN, Action::Success),
     Complete(RUN, Action::GiveUp),
-    Cancel(0),
-    Nudge(0),
-    Advance(SECOND),
 ];
 
 static TIMES: &[Operation] = &[
+    Start(Call::Get),
+    Start(Call::GetTimeout(SECOND)),
+    Advance(SECOND),
     Add(2),
     AddAfter(1, SECOND),
     AddAfter(1, LATER),
     AddAfter(2, SECOND),
     Advance(SECOND),
-    Advance(SECOND),
     Expedite(1),
     CancelDelay(1),
-    Start(Call::Get),
-    Start(Call::Get),
-    Start(Call::GetTimeout(SECOND)),
     Complete(RUN, Action::Retry),
     Complete(RUN, Action::RequeueAfter(SECOND)),
-    Cancel(0),
-    Nudge(0),
 ];
 
 static ENDS: &[Operation] = &[
-    Add(1),
+    Start(Call::GetTimeout(SECOND)),
+    Advance(SECOND),
     Add(2),
     AddAfter(1, SECOND),
     ShutDown,
     Start(Call::Drain),
     Start(Call::DrainTimeout(Duration::ZERO)),
-    Start(Call::Get),
-    Start(Call::GetTimeout(SECOND)),
-    Next(RUN, Action::Success, ANEW),
-    Complete(RUN, Action::Success),
     Complete(RUN, Action::Retry),
-    Cancel(0),
-    Advance(SECOND),
 ];
 
 static STATES: &[Operation] = &[
-    Add(1),
+    Advance(SECOND),
     AddAfter(1, SECOND),
     CancelKey(1),
     CancelDelay(1),
@@ -223,56 +204,38 @@ static STATES: &[Operation] = &[
     Start(Call::WaitSettled),
     Start(Call::Flush(1)),
     Start(Call::CancelAndWait(1)),
-    Start(Call::Get),
-    Next(RUN, Action::Success, ANEW),
-    Complete(RUN, Action::Success),
     Complete(RUN, Action::Retry),
-    Cancel(0),
-    Nudge(0),
-    Advance(SECOND),
 ];
 
 static ROOM: &[Operation] = &[
-    Add(1),
     Add(2),
     Start(Call::AddWait(5)),
     Start(Call::AddWait(6)),
-    Start(Call::Get),
     TryGet,
-    Next(RUN, Action::Success, ANEW),
-    Complete(RUN, Action::Success),
     Complete(RUN, Action::Retry),
     CancelKey(1),
     LimitKeys(3),
     ShutDown,
-    Cancel(0),
-    Nudge(0),
 ];
 
 static EVENTS: &[Operation] = &[
-    Add(1),
+    Start(Call::GetTimeout(SECOND)),
+    Advance(SECOND),
     Suspend(1, LATER),
     Resume(1),
     Resume(1),
-    Start(Call::Get),
-    Start(Call::GetTimeout(SECOND)),
     Next(RUN, Action::Suspend(SECOND), ANEW),
     Complete(RUN, Action::Suspend(LATER)),
     Complete(RUN, Action::Suspend(SECOND)),
     CancelKey(1),
-    Advance(SECOND),
-    Cancel(0),
 ];
 
 static OF_GROUPS: &[Operation] = &[
-    Add(1),
-    Add(4),
-    Add(2),
-    Start(Call::Get),
     Start(Call::Get),
     Start(Call::GetTimeout(SECOND)),
-    Next(RUN, Action::Success, ANEW),
-    Complete(RUN, Action::Success),
+    Advance(SECOND),
+    Add(4),
+    Add(2),
     Complete(RUN, Action::Retry),
     Order(GroupOrder::Pause(1)),
     Order(GroupOrder::Unpause(1)),
@@ -283,6 +246,4 @@ static OF_GROUPS: &[Operation] = &[
         rate: None,
     })),
     ShutDown,
-    Cancel(0),
-    Advance(SECOND),
 ];

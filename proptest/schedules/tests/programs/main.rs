@@ -17,8 +17,7 @@
 mod draw;
 mod trial;
 
-use requeue_proptest::subject::Kind;
-use requeue_schedules::{Boards, Shares, Tasks, Threads, explore};
+use requeue_schedules::{Boards, Tasks, Threads, explore};
 use requeue_std::priority::{Groups, WithSlack, WithSuspension};
 use requeue_std::storage::{Fixed, Growable};
 
@@ -27,21 +26,11 @@ type Slackened = WithSlack<WithSuspension>;
 
 type Grouped = Groups<u8, Slackened>;
 
-fn explore_programs<Q: Shares>() {
-    let name = format!("programs, {}", Q::NAME);
-    Q::within(|| explore(&name, draw::programs::<Q>, trial::play::<Q>));
-}
-
-/// Whether the queue has groups.
-fn has_groups<Q: Shares>() -> bool {
-    <<Q::Host as requeue_std::binding::Host>::Priorities as Kind>::GROUPS
-}
-
 macro_rules! explored {
     ($($name:ident: $queue:ty),+ $(,)?) => {$(
         #[test]
         fn $name() {
-            explore_programs::<$queue>();
+            explore(stringify!($name), draw::programs::<$queue>(), trial::play::<$queue>);
         }
     )+};
 }

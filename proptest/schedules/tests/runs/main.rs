@@ -9,7 +9,6 @@
     reason = "a test that panics has failed"
 )]
 
-mod fragile;
 mod plan;
 mod run;
 
@@ -19,18 +18,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use requeue_proptest::histories::Operation;
-use requeue_proptest::subject::{Answer, Call, Drain, GroupOrder, Key, answer_of};
-use requeue_schedules::{
-    Caller, Order, Runs, SECOND, Shares, Tasks, Threads, begin, explore, quiet,
-};
-use requeue_std::Leftover;
-use requeue_std::binding::Drained;
+use requeue_proptest::limiter::LimiterSpec;
+use requeue_proptest::subject::{Answer, Cap, Configuration, GroupOrder, Key, answer_of};
+use requeue_schedules::{SECOND, Tasks, Threads, Trial, begin, explore, quiet};
+use requeue_std::binding::{Drained, Host};
 use requeue_std::priority::{Groups, Plain, WithSuspension};
-use requeue_std::storage::Growable;
+use requeue_std::storage::{Growable, Storage};
+use requeue_std::{Leftover, refuse_threads};
 use shuttle::future::yield_now;
 use shuttle::rand::{Rng, thread_rng};
 
-use crate::plan::{KEYS, ONE, Plan, Stop, plans};
+use crate::plan::{KEYS, Plan, Stop, plans};
 use crate::run::{Fixture, Works};
 
 type Boards<P> = requeue_schedules::Boards<P, 16>;
@@ -39,8 +37,8 @@ macro_rules! explored {
     ($($name:ident: $queue:ty),+ $(,)?) => {$(
         #[test]
         fn $name() {
-            let name = format!("runs, {}", <$queue>::NAME);
-            <$queue>::within(|| explore(&name, plans, play::<$queue>));
+            let name = concat!("run, ", stringify!($name));
+            explore(name, plans(), play::<$queue>);
         }
     )+};
 }
@@ -55,10 +53,9 @@ explored! {
 }
 
 /// A queue, and what is done to it.
-struct Trial<Q: Works> {
+struct World<Q: Works> {
+    trial: Trial<Q>,
     fixture: Arc<Fixture<Q>>,
-    /// Where each run is waited for.
-    callers: [Caller; 2],
     /// What the runs have handed back.
     left: RefCell<Vec<Leftover<Key>>>,
     ended: Cell<usize>,
@@ -67,97 +64,105 @@ struct Trial<Q: Works> {
 type Thread = Pin<Box<dyn Future<Output = ()>>>;
 
 fn play<Q: Works>(plan: &Plan) {
-    let trial = Rc::new(Trial {
-        fixture: Arc::new(Fixture::<Q>::new(plan)),
-        callers: Default::default(),
+    // A failed key is retried after a second.
+    let base_ns = SECOND.as_nanos() as u64;
+    let max_ns = base_ns;
+    let trial = Trial::<Q>::new(&Configuration {
+        storage: <<Q::Host as Host>::Storage as Storage>::CAPACITY,
+        ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
+    });
+    let world = Rc::new(World {
+        fixture: Arc::new(Fixture::new(Arc::clone(&trial.queue), plan)),
+        trial,
         left: RefCell::default(),
         ended: Cell::new(0),
     });
-    let shared = trial.fixture.queue.shared();
-    let _ = answer_of(shared, &Operation::Order(GroupOrder::LimitAll(ONE)));
-    let threads = trial.threads(plan);
+    let queue = &world.trial.queue;
+    // One key of each group is active at most.
+    let one = Cap {
+        max_active: Some(1),
+        ..Cap::default()
+    };
+    let _ = answer_of(queue.shared(), &Operation::Order(GroupOrder::LimitAll(one)));
+    let threads = world.threads(plan);
     let count = threads.len();
     begin(threads);
-    trial.check_workers();
+    world.check_workers();
     for _ in 0..3 {
-        Q::advance(SECOND);
+        queue.advance(SECOND);
         quiet();
-        trial.check_workers();
+        world.check_workers();
     }
-    shared.shut_down();
+    queue.shared().shut_down();
     // Each key may hang in two runs.
     for _ in 0..3 * KEYS {
         quiet();
-        Q::advance(SECOND);
+        queue.advance(SECOND);
     }
     quiet();
-    assert_eq!(trial.ended.get(), count, "a thread sleeps for ever");
-    trial.settle();
+    assert_eq!(world.ended.get(), count, "a thread sleeps for ever");
+    world.settle();
 }
 
-impl<Q: Works> Trial<Q> {
+impl<Q: Works> World<Q> {
     fn threads(self: &Rc<Self>, plan: &Plan) -> Vec<Thread> {
         let mut threads = Vec::new();
+        // The runs come first: a stop drops the first call that waits.
+        for _ in 0..plan.runs {
+            threads.push(self.thread(async |world, thread| world.run(thread).await));
+        }
         for keys in plan.adds.clone() {
-            threads.push(self.thread(async move |trial| {
-                keys.into_iter().for_each(|key| trial.fixture.add(key));
+            threads.push(self.thread(async move |world, _| {
+                keys.into_iter().for_each(|key| world.fixture.add(key));
             }));
         }
-        for number in 0..plan.runs {
-            threads.push(self.thread(async move |trial| trial.run(number).await));
-        }
         let changes = plan.changes.clone();
-        threads.push(self.thread(async move |trial| {
+        threads.push(self.thread(async move |world, _| {
             for workers in changes {
                 at_any_moment().await;
-                trial.fixture.concurrency.set(workers);
+                world.fixture.concurrency.set(workers);
             }
         }));
         for stop in plan.stops.clone() {
-            threads.push(self.thread(async move |trial| {
+            threads.push(self.thread(async move |world, thread| {
                 at_any_moment().await;
-                trial.stop(stop).await;
+                world.stop(thread, stop).await;
             }));
         }
         threads
     }
 
-    fn thread(self: &Rc<Self>, work: impl AsyncFnOnce(&Self) + 'static) -> Thread {
-        let trial = Rc::clone(self);
+    fn thread(self: &Rc<Self>, work: impl AsyncFnOnce(&Self, usize) + 'static) -> Thread {
+        let (world, thread) = (Rc::clone(self), self.trial.begin_thread());
         Box::pin(async move {
-            work(&trial).await;
-            trial.ended.set(trial.ended.get() + 1);
+            work(&world, thread).await;
+            world.ended.set(world.ended.get() + 1);
         })
     }
 
     /// Runs workers. If they are dropped, or cannot begin, others do what is left.
-    async fn run(&self, number: usize) {
-        let Self {
-            fixture, callers, ..
-        } = self;
-        let mut left = Q::run(fixture, &callers[number], fixture.plan.refused).await;
-        if left.is_none() {
-            fixture.queue.shared().shut_down();
-            left = Q::run(fixture, &Caller::default(), None).await;
-        }
-        self.left.borrow_mut().extend(left.unwrap());
+    async fn run(&self, thread: usize) {
+        let Self { trial, fixture, .. } = self;
+        let caller = trial.worker(thread).caller;
+        refuse_threads(fixture.plan.refused);
+        let left = loop {
+            let left = Q::run(fixture, &caller).await;
+            refuse_threads(None);
+            match left {
+                Some(left) => break left,
+                None => fixture.queue.shared().shut_down(),
+            }
+        };
+        self.left.borrow_mut().extend(left);
     }
 
-    async fn stop(&self, stop: Stop) {
-        let queue = &self.fixture.queue;
-        let call = match stop {
-            Stop::ShutDown => return queue.shared().shut_down(),
+    async fn stop(&self, thread: usize, stop: Stop) {
+        let worker = self.trial.worker(thread);
+        let stopped = match stop {
             Stop::Token => return self.fixture.token.cancel(),
-            Stop::Dropped => {
-                self.callers[0].give(Order::Drop);
-                return;
-            }
-            Stop::Drain => Operation::Start(Call::Drain),
-            Stop::WaitDrained => Operation::Drained(Drain(0)),
+            Stop::Do(operation) => worker.step(&operation).await,
         };
-        let (caller, mut runs) = (Caller::default(), Runs::new(0));
-        let drained = queue.perform(&caller, &call, &mut runs).await;
-        if drained == Some(Answer::Drained(Drained::Complete)) {
+        if stopped == Some(Answer::Drained(Drained::Complete)) {
             assert!(self.fixture.is_idle(), "it has not drained");
         }
     }
@@ -169,7 +174,7 @@ impl<Q: Works> Trial<Q> {
         if shared.is_shutting_down() || !self.fixture.is_idle() {
             return;
         }
-        let wanted = Q::wanted(&self.fixture);
+        let wanted = self.fixture.wanted();
         assert_eq!(asleep as usize, wanted, "workers that wait");
         assert!(
             wanted == 0 || stats.ready == 0,
@@ -180,15 +185,12 @@ impl<Q: Works> Trial<Q> {
     /// What workers have done and what is left are together what was accepted.
     fn settle(&self) {
         let Fixture { queue, plan, .. } = &*self.fixture;
-        let take = || {
-            let ready = queue.shared().take_ready();
-            ready.or_else(|| queue.shared().take_delayed())
-        };
         let mut left = [0; KEYS];
-        for leftover in self.left.take().into_iter().chain(std::iter::from_fn(take)) {
+        let handed_back = self.left.take();
+        for leftover in handed_back.into_iter().chain(queue.shared().leftovers()) {
             left[usize::from(leftover.key)] += 1;
         }
-        for (key, (account, left)) in self.fixture.accounts().iter().zip(left).enumerate() {
+        for (key, (account, left)) in self.fixture.accounts().zip(left).enumerate() {
             assert!(!account.is_running, "key {key} is still active");
             let is_kept = left > 0 || !account.is_due();
             assert!(is_kept, "key {key} is lost: {account:?}");
@@ -200,10 +202,7 @@ impl<Q: Works> Trial<Q> {
             let is_tried = account.seen >= account.accepted || !plan.does_all();
             assert!(is_tried, "no worker has tried key {key}: {account:?}");
         }
-        queue.shared().look(|queue| {
-            queue.assert_valid();
-            assert_eq!(queue.asleep(), 0, "who has left counts as asleep");
-        });
+        self.trial.assert_at_rest();
     }
 }
 

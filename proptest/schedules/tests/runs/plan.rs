@@ -1,14 +1,13 @@
 //! What is done to a queue while workers run, and how each run ends.
 
-use std::fmt;
-
-use requeue_proptest::limiter::LimiterSpec;
+use requeue_proptest::histories::Operation;
 use requeue_proptest::proptest::collection::vec;
 use requeue_proptest::proptest::option;
 use requeue_proptest::proptest::prelude::*;
 use requeue_proptest::proptest::sample::select;
-use requeue_proptest::subject::{Cap, Configuration, Key};
-use requeue_schedules::{SECOND, Shares, drawn};
+use requeue_proptest::subject::{Call, Drain, Key};
+use requeue_schedules::SECOND;
+use requeue_std::Action;
 
 /// The keys are less than this.
 pub(crate) const KEYS: usize = 4;
@@ -38,12 +37,9 @@ pub(crate) struct Plan {
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    Success,
-    GiveUp,
+    Is(Action),
     /// Well, after it has added its own key and the next.
     Adds,
-    Requeue,
-    Snooze,
     Failure,
     Panic,
     /// Once it is overdue.
@@ -51,54 +47,45 @@ pub(crate) enum Ending {
 }
 
 /// What ends workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
-    ShutDown,
     /// The token of the first run, where there is one.
     Token,
-    /// The first run is dropped, where that can be.
-    Dropped,
-    Drain,
-    /// Nothing: this waits until they have ended.
-    WaitDrained,
+    /// Shuts the queue down, waits for that, or drops the first run, where that can be.
+    Do(Operation),
 }
 
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:#?}")
-    }
-}
+const DROPPED: Stop = Stop::Do(Operation::Cancel(0));
 
 impl Plan {
     /// Whether the last run of a key sees all of its changes, also if it is handed back.
     pub(crate) fn does_all(&self) -> bool {
-        self.grace.is_none() && !self.stops.contains(&Stop::Dropped) && self.refused.is_none()
+        self.grace.is_none() && !self.stops.contains(&DROPPED) && self.refused.is_none()
     }
 }
 
-/// Draws plans, the same for the same seed.
-pub(crate) fn plans(seed: u64, count: usize) -> impl Iterator<Item = Plan> {
-    let keys = 0..KEYS as Key;
+/// Draws plans.
+pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     let endings = select(vec![
-        Ending::Success,
-        Ending::Success,
-        Ending::GiveUp,
+        Ending::Is(Action::Success),
+        Ending::Is(Action::Success),
+        Ending::Is(Action::GiveUp),
         Ending::Adds,
-        Ending::Requeue,
-        Ending::Snooze,
+        Ending::Is(Action::RequeueAfter(SECOND)),
+        Ending::Is(Action::Snooze(SECOND)),
         Ending::Failure,
         Ending::Panic,
         Ending::Hang,
     ]);
     let stops = select(vec![
-        Stop::ShutDown,
+        Stop::Do(Operation::ShutDown),
         Stop::Token,
-        Stop::Dropped,
-        Stop::Drain,
-        Stop::WaitDrained,
+        DROPPED,
+        Stop::Do(Operation::Start(Call::Drain)),
+        Stop::Do(Operation::Drained(Drain(0))),
     ]);
     let work = (
-        vec(vec(keys, 1..5), 1..=2),
+        vec(vec(0..KEYS as Key, 1..5), 1..=2),
         vec(vec(endings, 0..3), KEYS),
         1..=2usize,
     );
@@ -109,7 +96,7 @@ pub(crate) fn plans(seed: u64, count: usize) -> impl Iterator<Item = Plan> {
         any::<bool>(),
         option::weighted(0.2, 1..3usize),
     );
-    let plan = (work, workers, ends).prop_map(|(work, workers, ends)| Plan {
+    (work, workers, ends).prop_map(|(work, workers, ends)| Plan {
         adds: work.0,
         endings: work.1,
         runs: work.2,
@@ -119,23 +106,5 @@ pub(crate) fn plans(seed: u64, count: usize) -> impl Iterator<Item = Plan> {
         grace: ends.1,
         gives_up: ends.2,
         refused: ends.3.filter(|_| work.2 == 1),
-    });
-    drawn(plan, seed, count)
+    })
 }
-
-/// The queue, where a failed key is retried after a second.
-pub(crate) fn setup<Q: Shares>() -> Configuration {
-    let base_ns = SECOND.as_nanos() as u64;
-    let max_ns = base_ns;
-    Configuration {
-        storage: Q::CAPACITY,
-        ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
-    }
-}
-
-/// One key of each group is active at most.
-pub(crate) const ONE: Cap = Cap {
-    max_active: Some(1),
-    weight: 1,
-    rate: None,
-};

@@ -1,32 +1,31 @@
-//! The workers of each runtime.
+//! The workers of each runtime, their reconciler, and what it knows of each key.
 
-use std::future::poll_fn;
+use std::collections::HashMap;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use requeue_embassy::{RunContext, RunLimits};
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{Home, Key, Kind};
 use requeue_schedules::{Boards, Caller, SECOND, Shares, Tasks, Threads};
 use requeue_std::binding::{Shared, ThreadHost};
-use requeue_std::{Action, Concurrency, Leftover, Workers, refuse_threads};
+use requeue_std::{Action, Concurrency, Leftover, Workers};
 use requeue_tokio::CancellationToken;
 use requeue_tokio::binding::TaskHost;
 use shuttle::future::{block_on, yield_now};
 
-use crate::plan::{Ending, KEYS, Plan, setup};
+use crate::plan::{Ending, KEYS, Plan};
 
 /// A queue, its reconciler, and what the reconciler knows.
 pub(crate) struct Fixture<Q> {
-    pub(crate) queue: Q,
+    pub(crate) queue: Arc<Q>,
     pub(crate) plan: Plan,
     pub(crate) concurrency: Concurrency,
     pub(crate) token: CancellationToken,
     /// Locked for a moment in which no other thread can run: shuttle does not see these locks.
     accounts: Mutex<[Account; KEYS]>,
-    /// The runs that are overdue, and those who wait for that.
-    overdue: Mutex<(Vec<Key>, Vec<Waker>)>,
+    /// What the runs wait for that end once they are overdue.
+    hangs: Mutex<HashMap<Key, CancellationToken>>,
 }
 
 /// What a key was added for, and what became of it.
@@ -41,8 +40,6 @@ pub(crate) struct Account {
     pub(crate) accepted: usize,
     /// The newest that the last run saw as it began.
     pub(crate) seen: usize,
-    /// The newest that a run has seen which did not ask for another.
-    settled: usize,
     pub(crate) is_running: bool,
     /// The last run has asked for another.
     is_owed: bool,
@@ -54,26 +51,20 @@ pub(crate) struct Account {
 impl Account {
     /// Whether the key has to run, or to be handed back.
     pub(crate) fn is_due(&self) -> bool {
-        self.is_owed || self.settled < self.accepted
+        self.is_owed || self.seen < self.accepted
     }
 }
 
+/// What a run has handed back; `None` if it was dropped or could not begin.
+type Left = Option<Vec<Leftover<Key>>>;
+
 /// A queue whose runtime runs workers.
 pub(crate) trait Works: Shares {
-    /// Whether a run that panics counts as failed.
-    const CATCHES: bool = true;
+    /// One worker at a time, which does not catch panics.
+    const IS_BOARD: bool = false;
 
-    /// How many workers there have to be.
-    fn wanted(fixture: &Fixture<Self>) -> usize {
-        fixture.plan.runs * fixture.concurrency.get()
-    }
-
-    /// The runtime's `run`, until it returns. `None` if it was dropped or could not begin.
-    async fn run(
-        fixture: &Arc<Fixture<Self>>,
-        caller: &Caller,
-        refused: Option<usize>,
-    ) -> Option<Vec<Leftover<Key>>>;
+    /// The runtime's `run`, until it returns.
+    async fn run(fixture: &Arc<Fixture<Self>>, caller: &Caller) -> Left;
 }
 
 impl<P: Kind + 'static, S: Home + 'static> Works for Threads<P, S>
@@ -81,20 +72,15 @@ where
     Self: Shares,
     Shared<ThreadHost<Key, P, AnyLimiter, S>>: Send + Sync,
 {
-    async fn run(
-        fixture: &Arc<Fixture<Self>>,
-        _: &Caller,
-        refused: Option<usize>,
-    ) -> Option<Vec<Leftover<Key>>> {
-        refuse_threads(refused);
+    async fn run(fixture: &Arc<Fixture<Self>>, _: &Caller) -> Left {
         let overdue = Arc::clone(fixture);
-        let workers = fixture.workers();
-        let workers = workers.on_overdue(move |key, _| overdue.report(*key));
-        let left = fixture
-            .queue
-            .run(workers, |key| block_on(fixture.reconcile(*key)));
-        refuse_threads(None);
-        left.ok()
+        let workers = fixture.workers().on_overdue(move |key, _| {
+            if let Some(hang) = overdue.hangs.lock().unwrap().remove(key) {
+                hang.cancel();
+            }
+        });
+        let reconcile = |key: &Key| block_on(fixture.reconcile(*key));
+        fixture.queue.run(workers, reconcile).ok()
     }
 }
 
@@ -103,11 +89,7 @@ where
     Self: Shares,
     Shared<TaskHost<Key, P, AnyLimiter, S>>: Send + Sync,
 {
-    async fn run(
-        fixture: &Arc<Fixture<Self>>,
-        caller: &Caller,
-        _: Option<usize>,
-    ) -> Option<Vec<Leftover<Key>>> {
+    async fn run(fixture: &Arc<Fixture<Self>>, caller: &Caller) -> Left {
         let reconciled = Arc::clone(fixture);
         let run = fixture.queue.run(fixture.workers(), move |key| {
             let fixture = Arc::clone(&reconciled);
@@ -121,23 +103,13 @@ impl<P: Kind + 'static, const N: usize> Works for Boards<P, N>
 where
     Self: Shares,
 {
-    const CATCHES: bool = false;
+    const IS_BOARD: bool = true;
 
-    fn wanted(fixture: &Fixture<Self>) -> usize {
-        fixture.plan.runs
-    }
-
-    /// One worker.
-    async fn run(
-        fixture: &Arc<Fixture<Self>>,
-        caller: &Caller,
-        _: Option<usize>,
-    ) -> Option<Vec<Leftover<Key>>> {
-        let limits = RunLimits::new().timeout(SECOND);
-        let limits = match fixture.plan.gives_up {
-            true => limits.max_retries(0),
-            false => limits,
-        };
+    async fn run(fixture: &Arc<Fixture<Self>>, caller: &Caller) -> Left {
+        let mut limits = RunLimits::new().timeout(SECOND);
+        if fixture.plan.gives_up {
+            limits = limits.max_retries(0);
+        }
         let reconcile = async |key: &Key, _: RunContext| fixture.reconcile(*key).await;
         let run = fixture
             .queue
@@ -148,16 +120,26 @@ where
 }
 
 impl<Q: Works> Fixture<Q> {
-    /// A new queue, and nothing done yet.
-    pub(crate) fn new(plan: &Plan) -> Self {
+    /// What is known before anything is done.
+    pub(crate) fn new(queue: Arc<Q>, plan: &Plan) -> Self {
         Self {
-            queue: Q::new(&setup::<Q>()),
+            queue,
             concurrency: Concurrency::new(plan.workers),
             plan: plan.clone(),
             token: CancellationToken::new(),
             accounts: Mutex::default(),
-            overdue: Mutex::default(),
+            hangs: Mutex::default(),
         }
+    }
+
+    /// How many workers there have to be.
+    pub(crate) fn wanted(&self) -> usize {
+        let each = if Q::IS_BOARD {
+            1
+        } else {
+            self.concurrency.get()
+        };
+        self.plan.runs * each
     }
 
     /// Adds a key, for a change that the next run has to see.
@@ -175,32 +157,33 @@ impl<Q: Works> Fixture<Q> {
     }
 
     fn account<T>(&self, key: Key, work: impl FnOnce(&mut Account) -> T) -> T {
-        work(&mut locked(&self.accounts)[usize::from(key)])
+        // Also after an assertion that has failed.
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut accounts[usize::from(key)])
     }
 
     /// The accounts of all keys.
-    pub(crate) fn accounts(&self) -> [Account; KEYS] {
-        *locked(&self.accounts)
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = Account> {
+        (0..KEYS as Key).map(|key| self.account(key, |account| *account))
     }
 
     /// Whether no key is active.
     pub(crate) fn is_idle(&self) -> bool {
-        self.accounts().iter().all(|account| !account.is_running)
+        self.accounts().all(|account| !account.is_running)
     }
 
     fn workers(&self) -> Workers<'static, Key, &'static str> {
         let mut workers = Workers::new(1)
             .concurrency(&self.concurrency)
             .timeout(SECOND)
-            // Without the hook, which would take it for the end of the test.
-            .on_give_up(|_, _| resume_unwind(Box::new("gave up")));
+            .on_give_up(|_, _| panic_unnoticed());
         if let Some(grace) = self.plan.grace {
             workers = workers.drain_timeout(grace * SECOND);
         }
-        match self.plan.gives_up {
-            true => workers.max_retries(0),
-            false => workers,
+        if self.plan.gives_up {
+            workers = workers.max_retries(0);
         }
+        workers
     }
 
     async fn reconcile(&self, key: Key) -> Result<Action, &'static str> {
@@ -212,93 +195,61 @@ impl<Q: Works> Fixture<Q> {
             account.runs += 1;
             account.runs - 1
         });
-        let run = Working {
-            accounts: &self.accounts,
+        let mut run = Working {
+            fixture: self,
             key,
             is_done: false,
         };
         yield_now().await;
         let ending = self.plan.endings[usize::from(key)].get(number).copied();
-        match ending.unwrap_or(Ending::Success) {
-            Ending::Success => run.done(Ok(Action::Success)),
-            Ending::GiveUp => run.done(Ok(Action::GiveUp)),
+        let ending = ending.unwrap_or(Ending::Is(Action::Success));
+        match ending {
+            Ending::Is(action) => {
+                run.is_done = matches!(action, Action::Success | Action::GiveUp);
+                return Ok(action);
+            }
             Ending::Adds => {
                 self.add(key);
                 self.add((key + 1) % KEYS as Key);
-                run.done(Ok(Action::Success))
+                run.is_done = true;
+                return Ok(Action::Success);
             }
-            Ending::Requeue => Ok(Action::RequeueAfter(SECOND)),
-            Ending::Snooze => Ok(Action::Snooze(SECOND)),
-            failure => {
-                let gives_up = self.plan.gives_up;
-                if failure == Ending::Hang && !gives_up {
-                    self.is_overdue(key).await;
-                }
-                match gives_up {
-                    true => run.done(()),
-                    false => drop(run),
-                }
-                if failure == Ending::Panic && Q::CATCHES {
-                    // Without the hook, which would take it for the end of the test.
-                    resume_unwind(Box::new("panicked"));
-                }
-                Err("failed")
+            Ending::Hang if !self.plan.gives_up => {
+                let hang = CancellationToken::new();
+                self.hangs.lock().unwrap().insert(key, hang.clone());
+                hang.cancelled().await;
             }
+            Ending::Panic | Ending::Failure | Ending::Hang => {}
         }
-    }
-
-    /// A run of a key is overdue.
-    fn report(&self, key: Key) {
-        let mut overdue = self.overdue.lock().unwrap();
-        overdue.0.push(key);
-        let waiting = std::mem::take(&mut overdue.1);
-        drop(overdue);
-        waiting.into_iter().for_each(Waker::wake);
-    }
-
-    async fn is_overdue(&self, key: Key) {
-        poll_fn(|context| {
-            let mut overdue = self.overdue.lock().unwrap();
-            if let Some(place) = overdue.0.iter().position(|other| *other == key) {
-                overdue.0.remove(place);
-                return Poll::Ready(());
-            }
-            overdue.1.push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        run.is_done = self.plan.gives_up;
+        drop(run);
+        if ending == Ending::Panic && !Q::IS_BOARD {
+            panic_unnoticed();
+        }
+        Err("failed")
     }
 }
 
-/// Also after an assertion that has failed.
-fn locked(accounts: &Mutex<[Account; KEYS]>) -> MutexGuard<'_, [Account; KEYS]> {
-    accounts.lock().unwrap_or_else(PoisonError::into_inner)
+/// Panics without the hook, which would take it for the end of the test.
+fn panic_unnoticed() {
+    resume_unwind(Box::new("on purpose"));
 }
 
-/// A run that goes on. It asks for another if it is dropped.
-struct Working<'s> {
-    accounts: &'s Mutex<[Account; KEYS]>,
+/// A run that goes on. It asks for another unless it is done.
+struct Working<'s, Q: Works> {
+    fixture: &'s Fixture<Q>,
     key: Key,
     is_done: bool,
 }
 
-impl Working<'_> {
-    /// It ends with this, and asks for no other.
-    fn done<T>(mut self, ending: T) -> T {
-        self.is_done = true;
-        ending
-    }
-}
-
-impl Drop for Working<'_> {
+impl<Q: Works> Drop for Working<'_, Q> {
     fn drop(&mut self) {
-        let account = &mut locked(self.accounts)[usize::from(self.key)];
-        account.is_running = false;
-        if self.is_done {
-            account.settled = account.settled.max(account.seen);
-        } else {
-            account.is_owed = true;
-            account.asked += 1;
-        }
+        self.fixture.account(self.key, |account| {
+            account.is_running = false;
+            if !self.is_done {
+                account.is_owed = true;
+                account.asked += 1;
+            }
+        });
     }
 }
