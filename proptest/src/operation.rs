@@ -523,7 +523,7 @@ impl Operation {
     }
 
     /// The runs that it ends.
-    pub(crate) fn runs_mut(&mut self) -> &mut [Run] {
+    pub fn runs_mut(&mut self) -> &mut [Run] {
         match self {
             Self::Done(run) | Self::Complete(run, _) | Self::Next(run, ..) => slice::from_mut(run),
             Self::CompleteMany(runs, _) => runs,

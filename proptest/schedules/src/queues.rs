@@ -68,24 +68,17 @@ where
 
     /// The operation with the runs that it picks; `None` if there is none.
     pub fn resolved(&self, operation: &Operation) -> Option<Operation> {
-        let held = self.held.borrow();
-        let picked = |run| match run {
-            Run::Pick(pick) => {
+        let (held, mut resolved) = (self.held.borrow(), operation.clone());
+        if let Operation::CompleteMany(runs, _) = &mut resolved {
+            *runs = held.iter().map(|(run, _)| Run::Of(*run)).collect();
+        }
+        for run in resolved.runs_mut() {
+            if let Run::Pick(pick) = *run {
                 let index = usize::from(pick).checked_rem(held.len())?;
-                Some(Run::Of(held[index].0))
+                *run = Run::Of(held[index].0);
             }
-            Run::Of(_) => Some(run),
-        };
-        Some(match *operation {
-            Operation::Done(run) => Operation::Done(picked(run)?),
-            Operation::Complete(run, how) => Operation::Complete(picked(run)?, how),
-            Operation::CompleteMany(_, how) => {
-                let all = held.iter().map(|(run, _)| Run::Of(*run));
-                Operation::CompleteMany(all.collect(), how)
-            }
-            Operation::Next(run, how, sleeper) => Operation::Next(picked(run)?, how, sleeper),
-            ref other => other.clone(),
-        })
+        }
+        Some(resolved)
     }
 
     /// Names a run that a runtime keeps itself.

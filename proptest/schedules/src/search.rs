@@ -139,26 +139,33 @@ pub fn explain(setup: &Configuration, history: &History) -> Result<(), String> {
         runs: BTreeMap::new(),
         begun: vec![Begun::default(); history.len()],
     };
-    let (mut seen, mut furthest) = (HashSet::new(), start.clone());
+    let (mut seen, mut furthest) = (HashSet::new(), None);
     let mut open = vec![start];
     while let Some(place) = open.pop() {
         let next = place.next(history);
         if next.is_empty() {
             return Ok(());
         }
+        let before = open.len();
+        open.extend(
+            next.iter()
+                .filter_map(|thread| place.after(history, *thread)),
+        );
         let count = |place: &Place| place.happened.iter().sum::<usize>();
-        if count(&place) > count(&furthest) {
-            furthest = place.clone();
-        }
-        for thread in next {
-            let reached = place.after(history, thread);
-            open.extend(reached.filter(|reached| seen.insert(reached.key())));
-        }
-        if seen.len() > STATES_MAX {
-            return Err(format!("given up after {STATES_MAX} states"));
+        match open.len() - before {
+            0 if furthest.as_ref().is_none_or(|it| count(it) < count(&place)) => {
+                furthest = Some(place);
+            }
+            0 | 1 => {}
+            // Only where ways part it matters whether they have been tried before.
+            _ if !seen.insert(place.key()) => open.truncate(before),
+            _ if seen.len() > STATES_MAX => {
+                return Err(format!("given up after {STATES_MAX} states"));
+            }
+            _ => {}
         }
     }
-    Err(furthest.report(history))
+    Err(furthest.map_or_else(String::new, |furthest| furthest.report(history)))
 }
 
 /// How far the search has come: the steps of each thread that have happened, and what they have
@@ -338,22 +345,14 @@ impl Place {
 
     /// The operation with the model's own numbers. `None` if it names a run that there is not.
     fn named(&mut self, operation: &Operation) -> Option<Operation> {
-        let mut run = |run: &Run| match run {
-            Run::Of(name) => self.runs.remove(name).map(Run::Of),
-            Run::Pick(_) => None,
-        };
-        Some(match operation {
-            Operation::Complete(name, action) => Operation::Complete(run(name)?, *action),
-            Operation::Done(name) => Operation::Done(run(name)?),
-            Operation::Next(name, action, sleeper) => {
-                Operation::Next(run(name)?, *action, *sleeper)
-            }
-            Operation::CompleteMany(names, action) => {
-                let runs = names.iter().map(run);
-                Operation::CompleteMany(runs.collect::<Option<_>>()?, *action)
-            }
-            other => other.clone(),
-        })
+        let mut named = operation.clone();
+        for run in named.runs_mut() {
+            *run = match run {
+                Run::Of(name) => Run::Of(self.runs.remove(name)?),
+                Run::Pick(_) => return None,
+            };
+        }
+        Some(named)
     }
 
     /// The history in the order of time, and what was expected once no order explains more.
@@ -416,9 +415,10 @@ mod tests {
     fn explained<const N: usize>(steps: [(usize, Step, Answer, [u64; 2]); N]) -> bool {
         let mut threads = vec![Vec::new(); 3];
         for (thread, step, answer, [called, returned]) in steps {
+            let outcome = Outcome::Is(answer);
             threads[thread].push(Called {
                 step,
-                outcome: Outcome::Is(answer),
+                outcome,
                 called,
                 returned,
             });

@@ -43,11 +43,17 @@ impl<Q: Shares> Trial<Q> {
         }
     }
 
-    /// Another thread begins. Returns its number.
+    /// Another thread begins, whose wakers look at the queue. Returns its number.
     pub fn begin_thread(&self) -> usize {
         let queue = Arc::clone(&self.queue);
-        let look = move || _ = queue.shared().look(|queue| queue.asleep());
-        self.callers.borrow_mut().push(Rc::new(Caller::new(look)));
+        self.begin_thread_as(Caller::new(move || {
+            _ = queue.shared().look(|queue| queue.asleep())
+        }))
+    }
+
+    /// Another thread begins, which waits so. Returns its number.
+    pub fn begin_thread_as(&self, caller: Caller) -> usize {
+        self.callers.borrow_mut().push(Rc::new(caller));
         self.history.borrow_mut().begin_thread()
     }
 
@@ -132,10 +138,6 @@ impl<Q: Shares> Worker<'_, Q> {
             }
             self.step(&Operation::Advance(2 * SECOND)).await;
             settle();
-        }
-        self.step(&Operation::Len).await;
-        for key in keys {
-            self.step(&Operation::State(*key)).await;
         }
         for take in [Operation::TakeReady, Operation::TakeDelayed] {
             while self.step(&take).await != Some(Answer::Left(None)) {}

@@ -21,8 +21,8 @@ use requeue_embassy::priority::{Groups, WithSuspension};
 use requeue_proptest::histories::Operation::{self, *};
 use requeue_proptest::histories::{Run, Sleeper};
 use requeue_proptest::subject::{Call, Cap, Configuration, LimiterSpec};
-use requeue_schedules::{Boards, SECOND, explain};
-use world::{Board, Gone, WORKER, go_through};
+use requeue_schedules::{Boards, History, SECOND, explain};
+use world::{Board, WORKER, go_through};
 
 /// Queues with room for two keys.
 type Plain = Boards<WithSuspension, 2>;
@@ -103,30 +103,26 @@ fn an_interrupt_loses_no_key_and_no_wake_of_a_group() {
 fn two_interrupts_lose_nothing() {
     let setup = setup(None);
     let some = [0, 3, 6, 7, 8].map(|index| INTERRUPTS[index]);
-    let mut tried = Tried::default();
     each_history::<Plain>(&setup, &[], 2, &mut |history, boundaries| {
         for first in some {
             for at in boundaries.clone() {
                 let first = (at, first);
                 let with_first = go_through::<Plain>(&setup, history, &[first]);
-                let all = with_first.map_or(0, |gone| gone.boundaries);
+                let all = with_first.map_or(0, |(_, boundaries)| boundaries);
                 for second in some {
-                    tried.judge(&setup, at + 1..all, |then| {
-                        let both = [first, (then, second)];
-                        go_through::<Plain>(&setup, history, &both)
+                    judge(&setup, at + 1..all, |then| {
+                        go_through::<Plain>(&setup, history, &[first, (then, second)])
                     });
                 }
             }
         }
     });
-    println!("{tried:?}");
 }
 
 fn one_interrupt_anywhere<Q: Board>(setup: &Configuration, operations: usize) {
-    let mut tried = Tried::default();
     let mut visit = |operations: &[Operation], boundaries: Range<usize>| {
         for interrupt in INTERRUPTS {
-            tried.judge(setup, boundaries.clone(), |boundary| {
+            judge(setup, boundaries.clone(), |boundary| {
                 go_through::<Q>(setup, operations, &[(boundary, interrupt)])
             });
         }
@@ -135,36 +131,20 @@ fn one_interrupt_anywhere<Q: Board>(setup: &Configuration, operations: usize) {
     for opening in OPENINGS {
         each_history::<Q>(setup, opening, 2, &mut visit);
     }
-    println!("{tried:?}");
 }
 
-/// How many interrupts there were, and how many different histories came of them.
-#[derive(Debug, Default)]
-struct Tried {
-    interrupts: usize,
-    histories: usize,
-}
-
-impl Tried {
-    /// Judges what comes of an interrupt at each of these boundaries. Much of it is the same.
-    fn judge(
-        &mut self,
-        setup: &Configuration,
-        boundaries: Range<usize>,
-        interrupted: impl Fn(usize) -> Option<Gone>,
-    ) {
-        let mut judged = Vec::new();
-        for Gone { history, .. } in boundaries.filter_map(interrupted) {
-            self.interrupts += 1;
-            if judged.contains(&history) {
-                continue;
-            }
-            if let Err(report) = explain(setup, &history) {
-                panic!("{report}");
-            }
+/// Judges what comes of an interrupt at each of these boundaries. Much of it is the same.
+fn judge(
+    setup: &Configuration,
+    boundaries: Range<usize>,
+    interrupted: impl Fn(usize) -> Option<(History, usize)>,
+) {
+    let mut judged = Vec::new();
+    for (history, _) in boundaries.filter_map(interrupted) {
+        if !judged.contains(&history) {
+            explain(setup, &history).unwrap_or_else(|report| panic!("{report}"));
             judged.push(history);
         }
-        self.histories += judged.len();
     }
 }
 
@@ -187,7 +167,7 @@ fn each_history<Q: Board>(
     operations: usize,
     visit: &mut impl FnMut(&[Operation], Range<usize>),
 ) {
-    let boundaries = |history: &[Operation]| Some(go_through::<Q>(setup, history, &[])?.boundaries);
+    let boundaries = |history: &[Operation]| Some(go_through::<Q>(setup, history, &[])?.1);
     let opened = boundaries(opening).unwrap_or(0);
     let mut histories = vec![opening.to_vec()];
     for _ in 0..operations {

@@ -1,19 +1,18 @@
 //! One history: what tasks do to a queue one after another, and interrupts at some boundaries.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Wake, Waker};
 use std::thread::panicking;
 
+use embassy_futures::block_on;
 use requeue_embassy::binding::Next;
 use requeue_embassy::{Action, RunContext, RunLimits};
 use requeue_interrupts::{boundary, interrupt_with};
 use requeue_proptest::histories::{Operation, Run};
-use requeue_proptest::subject::{Answer, Call, Configuration, GroupOrder, Key, Kind, poll_once};
+use requeue_proptest::subject::{Answer, Call, Configuration, GroupOrder, Key, Kind};
 use requeue_schedules::{Boards, History, SECOND, Shares, Trial, Worker};
+use requeue_test_tools::{ByHand, by_hand};
 
 /// A worker of the runtime's own, which ends when the queue is shut down.
 pub(crate) const WORKER: Operation = Operation::Start(Call::Next(Action::Success));
@@ -24,15 +23,9 @@ const KEYS: [Key; 4] = [1, 4, 2, 5];
 /// Operations of an interrupt, and the number of the boundary at which it comes.
 pub(crate) type Interrupt = (usize, &'static [Operation]);
 
-/// What is seen of a history.
-pub(crate) struct Gone {
-    pub(crate) history: History,
-    /// How many boundaries were passed until every task slept.
-    pub(crate) boundaries: usize,
-}
-
-/// Goes through a history with interrupts. Returns `None` without interrupts if there is nothing to
-/// do an operation to: no run to end, no call to drop.
+/// Goes through a history with interrupts. Returns what was recorded, and how many boundaries were
+/// passed until every task slept. Returns `None` without interrupts if there is nothing to do an
+/// operation to: no run to end, no call to drop.
 ///
 /// # Panics
 ///
@@ -41,7 +34,7 @@ pub(crate) fn go_through<Q: Board>(
     setup: &Configuration,
     operations: &[Operation],
     interrupts: &[Interrupt],
-) -> Option<Gone> {
+) -> Option<(History, usize)> {
     let world = Rc::new(World::<Q> {
         trial: Trial::new(setup),
         operations: operations.to_vec(),
@@ -49,7 +42,7 @@ pub(crate) fn go_through<Q: Board>(
         boundaries: Cell::new(0),
     });
     let main = world.trial.worker(world.trial.begin_thread());
-    let perform = |operation: &Operation| poll_once(main.step(operation)).flatten();
+    let perform = |operation: &Operation| block_on(main.step(operation));
     if let Some(cap) = setup.groups {
         perform(&Operation::Order(GroupOrder::LimitAll(cap)));
     }
@@ -100,14 +93,10 @@ pub(crate) fn go_through<Q: Board>(
         perform(&Operation::Advance(seconds * SECOND));
         settle();
     }
-    poll_once(main.conclude(&KEYS, settle, || executor.have_ended()));
+    block_on(main.conclude(&KEYS, settle, || executor.have_ended()));
     assert!(executor.have_ended(), "a call sleeps for ever");
     world.trial.assert_at_rest();
-    let history = world.trial.history.take();
-    Some(Gone {
-        history,
-        boundaries,
-    })
+    Some((world.trial.history.take(), boundaries))
 }
 
 /// What tasks and interrupts share.
@@ -125,7 +114,7 @@ impl<Q: Shares> World<Q> {
         for (_, operations) in self.interrupts.iter().filter(|(at, _)| *at == now) {
             let interrupt = self.trial.worker(self.trial.begin_thread());
             for operation in *operations {
-                poll_once(interrupt.step(operation));
+                block_on(interrupt.step(operation));
             }
         }
     }
@@ -167,57 +156,32 @@ where
     }
 }
 
-/// Polls tasks in the order in which they are woken.
+/// Polls the first task that is woken, until none is.
 #[derive(Default)]
-struct Executor<'w> {
-    tasks: RefCell<Vec<Option<Task<'w>>>>,
-    /// The numbers of those that are woken.
-    woken: Arc<Mutex<VecDeque<usize>>>,
-}
+struct Executor<'w>(RefCell<Vec<Task<'w>>>);
 
-type Task<'w> = Pin<Box<dyn Future<Output = ()> + 'w>>;
-
-/// The waker of the task with this number.
-struct Woken(usize, Arc<Mutex<VecDeque<usize>>>);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        let mut woken = self.1.lock().unwrap();
-        if !woken.contains(&self.0) {
-            woken.push_back(self.0);
-        }
-    }
-}
+type Task<'w> = ByHand<Pin<Box<dyn Future<Output = ()> + 'w>>>;
 
 impl<'w> Executor<'w> {
     fn spawn(&self, task: impl Future<Output = ()> + 'w) {
-        let mut tasks = self.tasks.borrow_mut();
-        self.woken.lock().unwrap().push_back(tasks.len());
-        tasks.push(Some(Box::pin(task)));
+        self.0.borrow_mut().push(by_hand(Box::pin(task)));
     }
 
-    /// Polls tasks until none is woken.
     fn run(&self) {
+        let mut tasks = self.0.borrow_mut();
         for _ in 0..POLLS_MAX {
-            let next = self.woken.lock().unwrap().pop_front();
-            let Some(number) = next else {
+            let Some(first) = tasks.iter().position(ByHand::is_woken) else {
                 return;
             };
-            let waker = Waker::from(Arc::new(Woken(number, Arc::clone(&self.woken))));
-            let task = &mut self.tasks.borrow_mut()[number];
-            let mut context = Context::from_waker(&waker);
-            if task
-                .as_mut()
-                .is_some_and(|task| task.as_mut().poll(&mut context).is_ready())
-            {
-                *task = None;
+            if !tasks[first].is_pending() {
+                tasks.remove(first);
             }
         }
         panic!("tasks wake each other for ever");
     }
 
     fn have_ended(&self) -> bool {
-        self.tasks.borrow().iter().all(Option::is_none)
+        self.0.borrow().is_empty()
     }
 }
 

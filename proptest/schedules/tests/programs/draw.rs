@@ -32,7 +32,10 @@ pub(crate) const KEYS: Key = 4;
 /// Draws programs whose delays are seconds.
 pub(crate) fn programs<Q: Shares>() -> impl Strategy<Value = Program> {
     (setup::<Q>(), any::<bool>()).prop_flat_map(|(setup, is_exact)| {
-        let threads = if is_exact { themed(&setup) } else { mixed() };
+        let threads = match is_exact {
+            true => prop_oneof![15 => themed(&setup), 1 => crowded()].boxed(),
+            false => mixed(),
+        };
         threads.prop_map(move |threads| Program {
             setup: setup.clone(),
             is_exact,
@@ -46,46 +49,33 @@ fn setup<Q: Shares>() -> impl Strategy<Value = Configuration> {
         per_second: FloatBits(1.0),
         burst: 1,
     });
-    let cap = |max_active, rate| Cap {
-        max_active,
-        rate,
-        ..Cap::default()
-    };
-    let caps = [
-        cap(Some(1), None),
-        cap(Some(1), None),
-        cap(Some(1), second),
-        cap(None, second),
-    ];
-    let policy = |run_rate, hold_failures| PolicySpec {
-        run_rate,
-        hold_failures,
-        ..PolicySpec::default()
-    };
-    let policies = vec![
-        policy(None, false),
-        policy(None, false),
-        policy(second, false),
-        policy(None, true),
-    ];
-    let storage = <<Q::Host as Host>::Storage as Storage>::CAPACITY;
-    let rooms = [usize::MAX, if storage.is_none() { 2 } else { usize::MAX }];
-    (
-        select(caps.to_vec()),
-        select(policies),
-        select(rooms.to_vec()),
-    )
-        .prop_map(move |(cap, policy, max_keys)| {
-            let base_ns = SECOND.as_nanos() as u64;
-            let max_ns = base_ns * 1000;
-            Configuration {
-                storage,
-                groups: <<Q::Host as Host>::Priorities as Kind>::GROUPS.then_some(cap),
-                policy,
-                max_keys,
-                ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
-            }
-        })
+    let one = Some(1);
+    let caps = vec![(one, None), (one, None), (one, second), (None, second)];
+    let policies = vec![(None, false), (None, false), (second, false), (None, true)];
+    let rooms = vec![usize::MAX, 2];
+    (select(caps), select(policies), select(rooms)).prop_map(|(cap, policy, room)| {
+        let (max_active, rate) = cap;
+        let (run_rate, hold_failures) = policy;
+        let base_ns = SECOND.as_nanos() as u64;
+        let max_ns = base_ns * 1000;
+        let storage = <<Q::Host as Host>::Storage as Storage>::CAPACITY;
+        let has_groups = <<Q::Host as Host>::Priorities as Kind>::GROUPS;
+        Configuration {
+            storage,
+            groups: has_groups.then(|| Cap {
+                max_active,
+                rate,
+                ..Cap::default()
+            }),
+            policy: PolicySpec {
+                run_rate,
+                hold_failures,
+                ..PolicySpec::default()
+            },
+            max_keys: storage.map_or(room, |_| usize::MAX),
+            ..Configuration::new(LimiterSpec::Exponential { base_ns, max_ns })
+        }
+    })
 }
 
 /// Any operations, and twice as many programs that are short and about the same key.
@@ -124,6 +114,17 @@ fn themed(setup: &Configuration) -> BoxedStrategy<Vec<Vec<Operation>>> {
             threads
         })
         .boxed()
+}
+
+/// Two calls that wait for room, one of which may be dropped as it is woken.
+fn crowded() -> impl Strategy<Value = Vec<Vec<Operation>>> {
+    vec(select(IN_ALL), 0..3).prop_map(|steps| {
+        vec![
+            [&[Add(1), Add(4)], &steps[..], &[CancelKey(1), Cancel(0)]].concat(),
+            vec![Start(Call::AddWait(5))],
+            vec![Start(Call::AddWait(6))],
+        ]
+    })
 }
 
 use Operation::*;

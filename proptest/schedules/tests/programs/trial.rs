@@ -67,12 +67,13 @@ pub(crate) fn play<Q: Shares>(program: &Program) {
         conductor.step(&Operation::Advance(4 * SECOND)).await;
         settle();
         let keys: Vec<Key> = (1..=KEYS + 2).collect();
+        for key in &keys {
+            conductor.step(&Operation::State(*key)).await;
+        }
         let have_ended = || ended.get() == threads.len();
         conductor.conclude(&keys, settle, have_ended).await;
     });
-    if let Err(report) = explain(setup, &trial.history.borrow()) {
-        panic!("{report}");
-    }
+    explain(setup, &trial.history.borrow()).unwrap_or_else(|report| panic!("{report}"));
     trial.assert_at_rest();
     assert_eq!(ended.get(), threads.len(), "a call sleeps for ever");
 }

@@ -55,7 +55,8 @@ pub(crate) enum Stop {
     Do(Operation),
 }
 
-const DROPPED: Stop = Stop::Do(Operation::Cancel(0));
+/// Drops the first call that waits, which is that of a run while there is one.
+pub(crate) const DROPPED: Stop = Stop::Do(Operation::Cancel(0));
 
 impl Plan {
     /// Whether the last run of a key sees all of its changes, also if it is handed back.
