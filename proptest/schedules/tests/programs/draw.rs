@@ -32,10 +32,7 @@ pub(crate) const KEYS: Key = 4;
 /// Draws programs whose delays are seconds.
 pub(crate) fn programs<Q: Shares>() -> impl Strategy<Value = Program> {
     (setup::<Q>(), any::<bool>()).prop_flat_map(|(setup, is_exact)| {
-        let threads = match is_exact {
-            true => prop_oneof![15 => themed(&setup), 1 => crowded()].boxed(),
-            false => mixed(),
-        };
+        let threads = if is_exact { themed(&setup) } else { mixed() };
         threads.prop_map(move |threads| Program {
             setup: setup.clone(),
             is_exact,
@@ -107,24 +104,20 @@ fn themed(setup: &Configuration) -> BoxedStrategy<Vec<Vec<Operation>>> {
             });
             let steps: Vec<Operation> = steps.cloned().collect();
             let first = select(OPENINGS.to_vec());
-            (first, vec(vec(select(steps), 1..=4), 2..=4))
-        })
-        .prop_map(|(opening, mut threads)| {
-            threads[0].splice(0..0, opening.iter().cloned());
-            threads
+            let threads = (first, vec(vec(select(steps), 1..=4), 2..=4));
+            threads.prop_map(move |(opening, mut threads)| {
+                threads[0].splice(0..0, opening.iter().cloned());
+                if theme == ROOM && matches!(opening, [Add(_), Add(_)]) {
+                    // All others wait for room. The first is dropped, perhaps as it is woken.
+                    threads[0].extend([CancelKey(1), Cancel(0)]);
+                    for (thread, key) in threads[1..].iter_mut().zip([5, 6, 5]) {
+                        thread.insert(0, Start(Call::AddWait(key)));
+                    }
+                }
+                threads
+            })
         })
         .boxed()
-}
-
-/// Two calls that wait for room, one of which may be dropped as it is woken.
-fn crowded() -> impl Strategy<Value = Vec<Vec<Operation>>> {
-    vec(select(IN_ALL), 0..3).prop_map(|steps| {
-        vec![
-            [&[Add(1), Add(4)], &steps[..], &[CancelKey(1), Cancel(0)]].concat(),
-            vec![Start(Call::AddWait(5))],
-            vec![Start(Call::AddWait(6))],
-        ]
-    })
 }
 
 use Operation::*;
