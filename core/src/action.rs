@@ -152,8 +152,8 @@ impl Action {
     ///   pause is `min`.
     ///
     /// In every other way this is [`Snooze`](Self::Snooze) with that pause. It sets a deadline. If an
-    /// earlier deadline is pending, that one counts, and the next pause is `min`. A longer
-    /// [hold](crate::Policy) prolongs the pause.
+    /// earlier deadline is pending, that one counts, and the next pause is `min`. Of two equal times
+    /// the pause counts. A longer [hold](crate::Policy) prolongs the pause.
     ///
     /// The queue counts the pauses of a key, but does not remember their lengths. So pass the same
     /// `min` and `max` each time. A pause of zero does not count.

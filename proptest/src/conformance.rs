@@ -205,9 +205,12 @@ pub fn hold_all<S: Subject + 'static>(module: &str) {
     }
     let shortest = broken.iter().min_by_key(|(rule, _)| rule.steps.len());
     if let Some((_, failure)) = shortest {
-        panic!("{failure}
+        panic!(
+            "{failure}
 
-{}", list(&broken));
+{}",
+            list(&broken)
+        );
     }
 }
 

@@ -228,8 +228,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
     /// A delay of the key is removed with it. Its failure record stays: the leftover has a copy of
     /// the count. Keys of higher levels come first, also if others have
     /// [aged](crate::priority::Aging). With groups, the keys that a worker could get come first,
-    /// then those of the groups that have waited longest for a limit. The tokens of a group
-    /// are those of the shutdown, or of the last [`advance`](Self::advance) after it.
+    /// then those of the groups that have waited longest for a limit, at whatever level. The tokens
+    /// of a group are those of the shutdown, or of the last [`advance`](Self::advance) after it.
     ///
     /// # Examples
     ///

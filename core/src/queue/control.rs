@@ -15,7 +15,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// Returns the state that the key had. Returns `None` and changes nothing if the queue does not
     /// [have](crate::Queue::contains) the key. A run that has begun continues, and
     /// [can ask](crate::Queue::is_cancelled). The failures of the key stay on record, until
-    /// [`forget`](Self::forget). The other keys keep their order.
+    /// [`forget`](Self::forget). A [`resume`](Self::resume) during the run still counts. No later run
+    /// is told of a timeout that ended before. The other keys keep their order.
     ///
     /// This works after shutdown, too. A drain ends if it cancels the last key.
     ///
