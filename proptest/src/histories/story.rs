@@ -59,6 +59,13 @@ impl Pair {
             }
             Step::Room(keys) => self.make_room(keys, text)?,
             Step::Operation(Operation::Get(_)) => self.get()?,
+            // There may be none, if a call was served as soon as it could be.
+            Step::Operation(Operation::Cancel(nth) | Operation::Nudge(nth))
+                if (1..=nth.into()).contains(&self.calls.len()) =>
+            {
+                let waiting = self.calls.len();
+                return Err(self.failure(format!("{text}: only {waiting} of the calls wait")));
+            }
             Step::Operation(operation) => self.operate(&operation)?,
         };
         if answer == expected || self.is_open {
