@@ -51,7 +51,7 @@ macro_rules! face_async {
     ($part:ident, $($rest:tt)+) => {
         requeue_core::queue_face! {
             $part: "requeue::embassy",
-            "# use requeue_test_tools::join;\n\
+            "# use embassy_futures::join::join;\n\
              # embassy_futures::block_on(async {\n\
              # let queue = requeue::embassy::example();",
             "# });", $($rest)+

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fastrand::Rng;
 use requeue_std::Rejected;
 use requeue_std::binding::AsShared;
 use requeue_std::limiter::Exponential;
 use requeue_std::priority::Plain;
 use requeue_std::{Action, Finished, WaitError, WorkQueue};
-use requeue_test_tools::{Ledger, Rng, in_time};
+use requeue_test_tools::{Ledger, in_time};
 
 const KEYS: usize = 6;
 const PRODUCERS: usize = 2;
@@ -36,11 +37,11 @@ struct World {
 }
 
 fn pause(rng: &mut Rng) -> Duration {
-    TICK * rng.roll(4) as u32
+    TICK * rng.u64(..4) as u32
 }
 
 fn dawdle(rng: &mut Rng, steps: u64) {
-    for _ in 0..rng.roll(steps) {
+    for _ in 0..rng.u64(..steps) {
         thread::yield_now();
     }
 }
@@ -61,9 +62,9 @@ impl World {
         let mut all_taken = true;
         for _ in 0..ADDS {
             dawdle(&mut rng, 4);
-            let key = rng.roll(KEYS as u64) as usize;
+            let key = rng.u64(..KEYS as u64) as usize;
             let change = self.ledger.change(key);
-            let refused = match rng.roll(8) {
+            let refused = match rng.u64(..8) {
                 0 | 1 => self.queue.add_after(key, pause(&mut rng)).err(),
                 2 | 3 => self.queue.add_rate_limited(key).err(),
                 4 => self.queue.add_many([key]).rejected.pop(),
@@ -83,7 +84,7 @@ impl World {
     /// A worker that is restarted after each of its panics.
     fn employ(&self, mut rng: Rng) {
         loop {
-            let mut other = rng.another();
+            let mut other = rng.fork();
             match catch_unwind(AssertUnwindSafe(|| self.work(&mut other))) {
                 Ok(()) => return,
                 Err(panic) => {
@@ -105,7 +106,7 @@ impl World {
                 Err(_) => continue,
             };
             let action = self.run(&guard, rng);
-            if rng.roll(2) == 0 {
+            if rng.u64(..2) == 0 {
                 assert_ne!(guard.finish(action), Finished::Stale);
             } else {
                 match self.queue.next(guard, action) {
@@ -117,7 +118,7 @@ impl World {
     }
 
     fn take(&self, rng: &mut Rng) -> Result<Guard<'_>, WaitError> {
-        match rng.roll(4) {
+        match rng.u64(..4) {
             0 if !self.is_patient => self.queue.get_timeout(pause(rng)),
             1 => self.queue.try_get().ok_or(WaitError::TimedOut),
             2 => {
@@ -136,13 +137,13 @@ impl World {
     fn run(&self, key: &usize, rng: &mut Rng) -> Action {
         let active = self.ledger.begin(*key);
         dawdle(rng, 4);
-        match rng.roll(10) {
+        match rng.u64(..10) {
             0 => resume_unwind(Box::new(OnPurpose)),
             1 | 2 => return Action::Retry,
             _ => {}
         }
         active.succeed();
-        match rng.roll(4) {
+        match rng.u64(..4) {
             0 => Action::Snooze(pause(rng)),
             _ => Action::Success,
         }
@@ -151,7 +152,7 @@ impl World {
     /// Takes back what is left over, in competition with the workers.
     fn collect(&self, mut rng: Rng) {
         while !self.is_over.load(Ordering::SeqCst) {
-            let left = match rng.roll(2) {
+            let left = match rng.u64(..2) {
                 0 => self.queue.as_shared().take_ready(),
                 _ => self.queue.as_shared().take_delayed(),
             };
@@ -164,7 +165,7 @@ impl World {
 
     /// Waits for the drain with a timeout or without; it must not be reported too early.
     fn drain(&self, mut rng: Rng) {
-        let drained = match rng.roll(2) {
+        let drained = match rng.u64(..2) {
             0 => self.queue.drain_timeout(pause(&mut rng)),
             _ => self.queue.drain(),
         };
@@ -177,25 +178,25 @@ impl World {
 struct OnPurpose;
 
 fn history(seed: u64) {
-    let mut rng = Rng::new(seed);
-    let world = &World::new(rng.roll(2) == 0);
-    let is_interrupted = rng.roll(2) == 0;
+    let mut rng = Rng::with_seed(seed);
+    let world = &World::new(rng.u64(..2) == 0);
+    let is_interrupted = rng.u64(..2) == 0;
     thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
-            .map(|_| rng.another())
+            .map(|_| rng.fork())
             .map(|rng| scope.spawn(move || world.employ(rng)))
             .collect();
         let producers: Vec<_> = (0..PRODUCERS)
-            .map(|_| rng.another())
+            .map(|_| rng.fork())
             .map(|rng| scope.spawn(move || world.produce(rng)))
             .collect();
         let mut others = Vec::new();
         if is_interrupted {
-            let collector = rng.another();
+            let collector = rng.fork();
             others.push(scope.spawn(move || world.collect(collector)));
             dawdle(&mut rng, 60);
-            for _ in 0..rng.roll(3) {
-                let drainer = rng.another();
+            for _ in 0..rng.u64(..3) {
+                let drainer = rng.fork();
                 others.push(scope.spawn(move || world.drain(drainer)));
             }
             dawdle(&mut rng, 60);

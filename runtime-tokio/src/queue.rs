@@ -31,7 +31,7 @@ macro_rules! face_async {
     ($part:ident, $($rest:tt)+) => {
         requeue_core::queue_face! {
             $part: "requeue::tokio",
-            "# use requeue_test_tools::join;\n\
+            "# use futures_lite::future::zip as join;\n\
              # #[tokio::main(flavor = \"current_thread\", start_paused = true)]\n\
              # async fn main() {\n\
              # let queue = requeue::tokio::example();",

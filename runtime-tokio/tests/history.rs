@@ -8,7 +8,7 @@ mod world;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use requeue_test_tools::Rng;
+use fastrand::Rng;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
@@ -19,7 +19,7 @@ const PRODUCERS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn history(seed: u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::with_seed(seed);
     let world = World::new();
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
@@ -29,19 +29,19 @@ async fn history(seed: u64) {
             assert!(world.ledger.is_idle(), "drained too early");
         });
     }
-    tasks.spawn(world.clone().employ(rng.another()));
+    tasks.spawn(world.clone().employ(rng.fork()));
     let mut producers = JoinSet::new();
     for _ in 0..PRODUCERS {
-        producers.spawn(world.clone().produce(rng.another()));
+        producers.spawn(world.clone().produce(rng.fork()));
     }
-    let is_interrupted = rng.roll(2) == 0;
+    let is_interrupted = rng.u64(..2) == 0;
     if is_interrupted {
-        tasks.spawn(world.clone().collect(rng.another()));
+        tasks.spawn(world.clone().collect(rng.fork()));
         dawdle(&mut rng, 150).await;
-        for _ in 0..rng.roll(3) {
-            tasks.spawn(world.clone().drain(rng.another()));
+        for _ in 0..rng.u64(..3) {
+            tasks.spawn(world.clone().drain(rng.fork()));
         }
-        if rng.roll(2) == 0 {
+        if rng.u64(..2) == 0 {
             dawdle(&mut rng, 20).await;
             world.queue.shut_down();
         }

@@ -7,8 +7,8 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use fastrand::Rng;
 use requeue_proptest::rounds;
-use requeue_test_tools::Rng;
 
 fn corpus(name: &str, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -27,10 +27,10 @@ fn random(target: fn(&[u8])) {
     let seed = seed.and_then(|text| text.parse().ok()).unwrap_or(SEED);
     let count = rounds(COUNT);
     println!("{count} strings of bytes, REQUEUE_SEED={seed}");
-    let mut draws = Rng::new(seed);
+    let mut draws = Rng::with_seed(seed);
     for _ in 0..count {
-        let length = draws.roll(LENGTH_MAX);
-        let words = (0..length).map(|_| draws.any().to_le_bytes());
+        let length = draws.u64(..LENGTH_MAX);
+        let words = (0..length).map(|_| draws.u64(..).to_le_bytes());
         target(&words.flatten().collect::<Vec<u8>>());
     }
 }

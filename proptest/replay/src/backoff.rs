@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use fastrand::Rng;
 use requeue_core::Instant;
 use requeue_core::backoff::{Backoff, jitter, no_jitter};
 use requeue_proptest::limiter::FloatBits;
-use requeue_test_tools::Rng;
 use serde::Deserialize;
 
 use crate::report::{BadTrace, Progress, Report, replay_lines};
@@ -118,13 +118,13 @@ impl Replay {
         // are the same.
         let reset = nanos(params.reset_ns.max(0).unsigned_abs());
         let start = Instant::EPOCH;
-        let mut random = Rng::new(1);
+        let mut random = Rng::with_seed(1);
         Self {
             backoffs: [backoff; 3],
             draws: [
                 Box::new(no_jitter),
                 Box::new(|| u64::MAX),
-                Box::new(move || random.any()),
+                Box::new(move || random.u64(..)),
             ],
             jitter: backoff.jitter,
             next: match kind {

@@ -1,5 +1,5 @@
-//! What the tests of several packages share: a ledger of keys, futures polled by hand, a
-//! random generator, a limit on time, and which compiler runs.
+//! What the tests of several packages share: a ledger of keys, futures polled by hand, a limit on
+//! time, and which compiler runs.
 //!
 //! It depends on nothing, so that every package may test with it.
 
@@ -7,14 +7,10 @@
 
 mod by_hand;
 mod compiler;
-mod join;
 mod ledger;
 mod patience;
-mod rng;
 
 pub use by_hand::{ByHand, by_hand};
 pub use compiler::is_pinned_compiler;
-pub use join::join;
 pub use ledger::{Active, Ledger};
 pub use patience::in_time;
-pub use rng::Rng;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use requeue_test_tools::{Ledger, Rng};
+use fastrand::Rng;
+use requeue_test_tools::Ledger;
 use requeue_tokio::binding::AsShared;
 use requeue_tokio::limiter::Exponential;
 use requeue_tokio::priority::Plain;
@@ -25,12 +26,12 @@ pub(crate) struct World {
 }
 
 fn pause(rng: &mut Rng) -> Duration {
-    Duration::from_micros(rng.roll(3000))
+    Duration::from_micros(rng.u64(..3000))
 }
 
 /// Lets others come first, for some of so many steps.
 pub(crate) async fn dawdle(rng: &mut Rng, steps: u64) {
-    for _ in 0..rng.roll(steps) {
+    for _ in 0..rng.u64(..steps) {
         yield_now().await;
     }
 }
@@ -48,9 +49,9 @@ impl World {
     pub(crate) async fn produce(self, mut rng: Rng) {
         for _ in 0..ADDS {
             dawdle(&mut rng, 4).await;
-            let key = rng.roll(KEYS as u64) as usize;
+            let key = rng.u64(..KEYS as u64) as usize;
             let change = self.ledger.change(key);
-            let is_taken = match rng.roll(4) {
+            let is_taken = match rng.u64(..4) {
                 0 => self.queue.add_after(key, pause(&mut rng)).is_ok(),
                 1 => self.queue.add_rate_limited(key).is_ok(),
                 _ => self.queue.add(key).is_ok(),
@@ -77,7 +78,7 @@ impl World {
             };
             match self.run(&guard, &mut rng).await {
                 None => drop(guard),
-                Some(action) if rng.roll(2) == 0 => {
+                Some(action) if rng.u64(..2) == 0 => {
                     assert_ne!(guard.finish(action), Finished::Stale);
                 }
                 Some(action) => match self.queue.next(guard, action).await {
@@ -89,7 +90,7 @@ impl World {
     }
 
     async fn take(&self, rng: &mut Rng) -> Result<Guard<usize, Plain, Exponential>, WaitError> {
-        match rng.roll(4) {
+        match rng.u64(..4) {
             0 => self.queue.get_timeout(pause(rng)).await,
             1 => tokio::select! {
                 biased;
@@ -109,14 +110,14 @@ impl World {
     async fn run(&self, key: &usize, rng: &mut Rng) -> Option<Action> {
         let active = self.ledger.begin(*key);
         dawdle(rng, 6).await;
-        match rng.roll(10) {
+        match rng.u64(..10) {
             0 => resume_unwind(Box::new(OnPurpose)),
             1 => return None,
             2 => return Some(Action::Retry),
             _ => {}
         }
         active.succeed();
-        Some(match rng.roll(4) {
+        Some(match rng.u64(..4) {
             0 => Action::Snooze(pause(rng)),
             _ => Action::Success,
         })
@@ -129,7 +130,7 @@ impl World {
             workers.spawn(self.clone().work(rng));
         };
         for _ in 0..WORKERS {
-            spawn(&mut workers, rng.another());
+            spawn(&mut workers, rng.fork());
         }
         let mut aborts = 20;
         loop {
@@ -143,7 +144,7 @@ impl World {
                             let panic = end.into_panic();
                             panic.downcast::<OnPurpose>().unwrap_or_else(|bug| resume_unwind(bug));
                         }
-                        spawn(&mut workers, rng.another());
+                        spawn(&mut workers, rng.fork());
                     }
                 },
                 () = dawdle(&mut rng, 200), if aborts > 0 => {
@@ -163,7 +164,7 @@ impl World {
                 self.ledger.leave(left.key);
             }
             // Now and then it lets the time pass, which stands still while a task is busy.
-            match rng.roll(8) {
+            match rng.u64(..8) {
                 0 => tokio::time::sleep(pause(&mut rng)).await,
                 _ => yield_now().await,
             }
@@ -173,8 +174,8 @@ impl World {
     /// Waits for the drain with a timeout or without; it must not be reported too early.
     pub(crate) async fn drain(self, mut rng: Rng) {
         // None, or more than passes while a task is busy.
-        let timeout = pause(&mut rng) * rng.roll(2) as u32;
-        let drained = match rng.roll(3) {
+        let timeout = pause(&mut rng) * rng.u64(..2) as u32;
+        let drained = match rng.u64(..3) {
             0 => {
                 let drained = tokio::time::timeout(timeout, self.queue.drain()).await;
                 drained.unwrap_or(Err(WaitError::TimedOut))
