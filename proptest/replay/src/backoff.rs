@@ -9,7 +9,7 @@ use requeue_core::backoff::{Backoff, jitter, no_jitter};
 use requeue_proptest::limiter::FloatBits;
 use serde::Deserialize;
 
-use crate::report::{BadTrace, Progress, Report, replay_lines};
+use crate::report::{Report, replay_lines};
 
 /// Go leaves a duration past 2^63 ns to the processor; this saturates. The recording ends there.
 pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
@@ -26,22 +26,22 @@ pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
 ///     "ops":[{"op":"next","delay":7},{"op":"next","delay":14},{"op":"next","delay":28}]}"#;
 /// let found = replay(&recorded.replace('\n', ""))?;
 /// assert_eq!((found.steps, found.mismatches), (3, 0));
-/// # Ok::<(), requeue_replay::BadTrace>(())
+/// # Ok::<(), String>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`BadTrace`] for a line that cannot be read.
-pub fn replay(jsonl: &str) -> Result<Report, BadTrace> {
-    replay_lines(jsonl, |trace: &Trace, progress| {
-        progress.note(format!(
+/// The first line that cannot be read, and why.
+pub fn replay(jsonl: &str) -> Result<Report, String> {
+    replay_lines(jsonl, |trace: &Trace, report| {
+        report.note(format!(
             "{}: {:?}, {:?}",
             trace.id, trace.kind, trace.params
         ));
         let mut replay = Replay::new(trace);
         trace.ops.iter().try_for_each(|op| {
-            progress.step(format!("{op:?}"));
-            replay.step(op, progress)
+            report.step(format!("{op:?}"));
+            replay.step(op, report)
         })
     })
 }
@@ -138,14 +138,14 @@ impl Replay {
         }
     }
 
-    fn step(&mut self, op: &Op, progress: &mut Progress) -> Result<(), String> {
+    fn step(&mut self, op: &Op, report: &mut Report) -> Result<(), String> {
         match op.op.as_str() {
             "step" => {
                 let pairs = self.backoffs.iter_mut().zip(&mut self.draws);
                 let delays = pairs.map(|(backoff, draw)| backoff.step(draw));
                 op.has_in_range(delays.collect())?;
                 if op.impl_defined_next {
-                    progress.differs(DURATION_PAST_2_POW_63);
+                    report.differs(DURATION_PAST_2_POW_63);
                     return Ok(());
                 }
                 // What is left behind does not depend on the draw.

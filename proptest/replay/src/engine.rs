@@ -17,7 +17,7 @@ use requeue_proptest::subject::{Abilities, Configuration, NewSubject, Operation,
 use crate::differences::{DRAIN_WAITS, EVERY_DRAINER, SHUT_DOWN_INTERRUPTS, allowed, parts};
 use crate::recorder::Recorder;
 use crate::recording::{Kind, LEVELS, Op, Recording, Step};
-use crate::report::Progress;
+use crate::report::Report;
 use crate::upstream::Upstream;
 
 /// Replays one recording on a new queue.
@@ -29,9 +29,9 @@ pub(crate) fn replay(
     kind: Kind,
     recording: &Recording,
     new: NewSubject,
-    progress: &mut Progress,
+    report: &mut Report,
 ) -> Result<(), String> {
-    progress.note(format!("{}: {:?}", recording.id, recording.limiter));
+    report.note(format!("{}: {:?}", recording.id, recording.limiter));
     let setup = Configuration::new(recording.limiter.clone());
     let mut abilities = Abilities::default();
     if kind == Kind::Priority {
@@ -45,7 +45,7 @@ pub(crate) fn replay(
         theirs: Recorder::new(Box::new(Upstream::of(kind, &setup)), recording),
         has_parted: false,
     };
-    replay.run(recording, progress).map_err(|why| {
+    replay.run(recording, report).map_err(|why| {
         let queue = describe(&mut *replay.queue.subject);
         let ours = describe(&mut *replay.ours.subject);
         format!("{why}\n  the queue: {queue}\n  the model of it: {ours}")
@@ -63,14 +63,14 @@ struct Replay {
 }
 
 impl Replay {
-    fn run(&mut self, recording: &Recording, progress: &mut Progress) -> Result<(), String> {
+    fn run(&mut self, recording: &Recording, report: &mut Report) -> Result<(), String> {
         for step in &recording.ops {
-            progress.step(format!("{}: {step:?}", self.queue.subject.now()));
-            self.step(step, progress)?;
+            report.step(format!("{}: {step:?}", self.queue.subject.now()));
+            self.step(step, report)?;
         }
-        progress.note(String::from("the end"));
+        report.note(String::from("the end"));
         for (k, n) in (1..).zip(recording.end.num_requeues.iter().copied()) {
-            self.compare(&Op::NumRequeues { k, n }, progress)?;
+            self.compare(&Op::NumRequeues { k, n }, report)?;
         }
         let mut members = recording.end.members.clone();
         // controller-runtime has no depth but that of each priority: as many keys as are ready.
@@ -81,23 +81,23 @@ impl Replay {
         }
         members
             .into_iter()
-            .try_for_each(|(name, value)| self.compare(&Op::Final { name, value }, progress))
+            .try_for_each(|(name, value)| self.compare(&Op::Final { name, value }, report))
     }
 
-    fn step(&mut self, step: &Step, progress: &mut Progress) -> Result<(), String> {
+    fn step(&mut self, step: &Step, report: &mut Report) -> Result<(), String> {
         if self.kind == Kind::Priority && !self.has_parted {
-            *progress.report.covered.get_or_insert(0) += 1;
+            *report.covered.get_or_insert(0) += 1;
         }
-        self.compare(&step.op.clone().told(self.kind), progress)?;
+        self.compare(&step.op.clone().told(self.kind), report)?;
         match step.len {
-            Some(len) => self.compare(&Op::Ready(len), progress)?,
+            Some(len) => self.compare(&Op::Ready(len), report)?,
             None if self.kind == Kind::Limiter => {}
             None => return Err(String::from("the step has no \"len\"")),
         }
-        self.compare_drains(&step.drained, progress)
+        self.compare_drains(&step.drained, report)
     }
 
-    fn compare(&mut self, recorded: &Op, progress: &mut Progress) -> Result<(), String> {
+    fn compare(&mut self, recorded: &Op, report: &mut Report) -> Result<(), String> {
         let theirs = self.theirs.again(recorded);
         if *recorded != theirs && !recorded.leaves_open(&theirs) {
             return Err(not_upstream(recorded, &theirs));
@@ -119,14 +119,14 @@ impl Replay {
                 "recorded {recorded:?}, got {queue:?}, for no documented reason"
             ));
         };
-        progress.differs(name);
+        report.differs(name);
         self.has_parted = parts(self.kind, name);
         Ok(())
     }
 
     /// Of the calls of client-go that wait for the drain one is woken, and which one is left open:
     /// the recording is held to how many have returned.
-    fn compare_drains(&mut self, recorded: &[bool], progress: &mut Progress) -> Result<(), String> {
+    fn compare_drains(&mut self, recorded: &[bool], report: &mut Report) -> Result<(), String> {
         let [theirs, ours, queue] = [
             self.theirs.drained(),
             self.ours.drained(),
@@ -142,9 +142,9 @@ impl Replay {
         }
         for pair in recorded.iter().zip(&ours) {
             match pair {
-                (true, Drained::Pending) => progress.differs(DRAIN_WAITS),
-                (false, Drained::Complete) => progress.differs(EVERY_DRAINER),
-                (false, Drained::Interrupted) => progress.differs(SHUT_DOWN_INTERRUPTS),
+                (true, Drained::Pending) => report.differs(DRAIN_WAITS),
+                (false, Drained::Complete) => report.differs(EVERY_DRAINER),
+                (false, Drained::Interrupted) => report.differs(SHUT_DOWN_INTERRUPTS),
                 _ => {}
             }
         }
@@ -176,7 +176,7 @@ mod tests {
     fn mismatch(kind: Kind, new: NewSubject, steps: &str) -> Option<String> {
         let text = format!(r#"{{"id":"a","keys":1,"ops":[{steps}]}}"#);
         let recording = serde_json::from_str(&text).unwrap();
-        replay(kind, &recording, new, &mut Progress::default()).err()
+        replay(kind, &recording, new, &mut Report::default()).err()
     }
 
     const AFTER_SHUTDOWN: &str =

@@ -30,14 +30,14 @@ use recording::Recording;
 use report::replay_lines;
 
 pub use recording::Kind;
-pub use report::{BadTrace, Report};
+pub use report::Report;
 pub use runtime::Runtime;
 
 /// Replays a file of recordings of this kind on one of our queues.
 ///
 /// # Errors
 ///
-/// [`BadTrace`] if the file cannot be replayed.
+/// The first line that is no such recording, and why.
 ///
 /// # Examples
 ///
@@ -49,11 +49,11 @@ pub use runtime::Runtime;
 ///     {"op":"drain_all","groups":[[2]],"go_order":[2],"len":0}]}"#;
 /// let report = replay(&recorded.replace('\n', ""), Kind::Ties, Runtime::Tokio)?;
 /// assert_eq!((report.steps, report.mismatches), (3, 0));
-/// # Ok::<(), requeue_replay::BadTrace>(())
+/// # Ok::<(), String>(())
 /// ```
-pub fn replay(jsonl: &str, kind: Kind, runtime: Runtime) -> Result<Report, BadTrace> {
-    replay_lines(jsonl, |recording: &Recording, progress| {
+pub fn replay(jsonl: &str, kind: Kind, runtime: Runtime) -> Result<Report, String> {
+    replay_lines(jsonl, |recording: &Recording, report| {
         let subject = runtime.subject(kind, recording.keys);
-        engine::replay(kind, recording, subject, progress)
+        engine::replay(kind, recording, subject, report)
     })
 }

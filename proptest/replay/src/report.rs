@@ -1,13 +1,12 @@
 //! What a replay finds, and how a file is replayed line by line.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use requeue_proptest::guarded;
 use serde::Deserialize;
 
 /// What the replay of a file found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Report {
     /// How many recordings the file holds.
     pub traces: u64,
@@ -22,33 +21,11 @@ pub struct Report {
     /// How many steps were compared, if a documented difference ends the comparison; `None` if all
     /// steps were compared.
     pub covered: Option<u64>,
-}
-
-/// A file that cannot be replayed, because a line of it is no such recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadTrace {
-    /// The line at fault, counted from one.
-    pub line: usize,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
-impl fmt::Display for BadTrace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.reason)
-    }
-}
-
-impl std::error::Error for BadTrace {}
-
-/// The replay so far, and the history of the recording that is being replayed.
-#[derive(Default)]
-pub(crate) struct Progress {
-    pub(crate) report: Report,
+    /// The history of the recording that is being replayed.
     history: Vec<String>,
 }
 
-impl Progress {
+impl Report {
     /// Writes a line of the history: what the recording is about, or what is compared next.
     pub(crate) fn note(&mut self, line: String) {
         self.history.push(line);
@@ -56,13 +33,13 @@ impl Progress {
 
     /// The same for a step, which counts.
     pub(crate) fn step(&mut self, line: String) {
-        self.report.steps += 1;
+        self.steps += 1;
         self.note(line);
     }
 
     /// Counts a result that differs, by the difference that allows it.
     pub(crate) fn differs(&mut self, name: &'static str) {
-        *self.report.differences.entry(name).or_default() += 1;
+        *self.differences.entry(name).or_default() += 1;
     }
 }
 
@@ -70,26 +47,23 @@ impl Progress {
 ///
 /// # Errors
 ///
-/// [`BadTrace`] for a line that cannot be read: a recording that is skipped proves nothing.
+/// The first line that cannot be read, and why: a recording that is skipped proves nothing.
 pub(crate) fn replay_lines<T: for<'de> Deserialize<'de>>(
     jsonl: &str,
-    mut run: impl FnMut(&T, &mut Progress) -> Result<(), String>,
-) -> Result<Report, BadTrace> {
-    let mut progress = Progress::default();
+    mut run: impl FnMut(&T, &mut Report) -> Result<(), String>,
+) -> Result<Report, String> {
+    let mut report = Report::default();
     for (line, text) in (1..).zip(jsonl.lines()) {
-        let trace = serde_json::from_str(text).map_err(|error| BadTrace {
-            line,
-            reason: error.to_string(),
-        })?;
-        progress.report.traces += 1;
-        progress.history.clear();
-        let replayed = guarded(|| run(&trace, &mut progress));
+        let trace = serde_json::from_str(text).map_err(|error| format!("line {line}: {error}"))?;
+        report.traces += 1;
+        report.history.clear();
+        let replayed = guarded(|| run(&trace, &mut report));
         if let Err(why) = replayed.unwrap_or_else(|panic| Err(format!("a panic: {panic}"))) {
-            let history = progress.history.join("\n  ");
+            let history = report.history.join("\n  ");
             let mismatch = format!("{history}   <- not as recorded\n  {why}");
-            progress.report.mismatches += 1;
-            progress.report.first_mismatch.get_or_insert(mismatch);
+            report.mismatches += 1;
+            report.first_mismatch.get_or_insert(mismatch);
         }
     }
-    Ok(progress.report)
+    Ok(report)
 }

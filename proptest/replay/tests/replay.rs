@@ -74,8 +74,7 @@ fn what_cannot_be_replayed_is_an_error() {
             "unknown field `n`",
         ),
     ] {
-        let bad = requeue_replay::replay(line, Kind::Queue, Runtime::CoreFixed).unwrap_err();
-        let text = bad.to_string();
+        let text = requeue_replay::replay(line, Kind::Queue, Runtime::CoreFixed).unwrap_err();
         assert!(text.contains(shown), "no {shown:?} in {text:?}");
     }
 }
