@@ -27,9 +27,8 @@ pub(crate) const LEVELS: usize = 16;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Recording {
     pub(crate) id: String,
-    /// Its keys are `1..=keys`. A recording of a limiter does not say how many there are.
-    #[serde(default = "most_keys")]
-    pub(crate) keys: Key,
+    /// Its keys are `1..=keys`. `None` in a recording of a limiter.
+    pub(crate) keys: Option<Key>,
     #[serde(default = "no_limiter")]
     pub(crate) limiter: LimiterSpec,
     pub(crate) ops: Vec<Step>,
@@ -162,10 +161,6 @@ pub(crate) struct End {
     /// The time, the counts and the figures.
     #[serde(flatten)]
     pub(crate) members: Map<String, Value>,
-}
-
-const fn most_keys() -> Key {
-    16
 }
 
 const fn no_limiter() -> LimiterSpec {

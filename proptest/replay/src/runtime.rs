@@ -37,14 +37,14 @@ impl Runtime {
     ];
 
     /// Returns what makes this runtime's queue, with room for `keys` keys.
-    pub(crate) fn subject(self, kind: Kind, keys: Key) -> NewSubject {
+    pub(crate) fn subject(self, kind: Kind, keys: Option<Key>) -> NewSubject {
         match kind {
             Kind::Priority => self.queue::<Levels<LEVELS>>(keys),
             _ => self.queue::<Plain>(keys),
         }
     }
 
-    fn queue<P: subject::Kind + 'static>(self, keys: Key) -> NewSubject
+    fn queue<P: subject::Kind + 'static>(self, keys: Option<Key>) -> NewSubject
     where
         Threads<P>: subject::Runtime,
         Loops<16, P>: subject::Runtime,
@@ -52,14 +52,14 @@ impl Runtime {
         match self {
             // As many keys as there are: a queue that is full must not refuse one of them.
             Self::CoreFixed => match keys {
-                0..=1 => boxed::<Direct<P, Fixed<1>>>,
-                2 => boxed::<Direct<P, Fixed<2>>>,
-                3 => boxed::<Direct<P, Fixed<3>>>,
-                4 => boxed::<Direct<P, Fixed<4>>>,
-                5 => boxed::<Direct<P, Fixed<5>>>,
-                6 => boxed::<Direct<P, Fixed<6>>>,
-                7 => boxed::<Direct<P, Fixed<7>>>,
-                8 => boxed::<Direct<P, Fixed<8>>>,
+                Some(0..=1) => boxed::<Direct<P, Fixed<1>>>,
+                Some(2) => boxed::<Direct<P, Fixed<2>>>,
+                Some(3) => boxed::<Direct<P, Fixed<3>>>,
+                Some(4) => boxed::<Direct<P, Fixed<4>>>,
+                Some(5) => boxed::<Direct<P, Fixed<5>>>,
+                Some(6) => boxed::<Direct<P, Fixed<6>>>,
+                Some(7) => boxed::<Direct<P, Fixed<7>>>,
+                Some(8) => boxed::<Direct<P, Fixed<8>>>,
                 _ => boxed::<Direct<P, Fixed<16>>>,
             },
             Self::CoreGrowable => boxed::<Direct<P, Growable>>,
