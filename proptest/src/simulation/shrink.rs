@@ -14,36 +14,28 @@ pub(super) fn shrunk<W: World>(
     fails: impl Fn(&PlanOf<W>) -> bool,
 ) -> PlanOf<W> {
     let mut tries = 0..TRIES_MAX;
-    // Keeps the changed plan if it fails, too.
-    let mut attempt = |best: &mut PlanOf<W>, change: &dyn Fn(&mut PlanOf<W>)| {
-        let mut plan = best.clone();
-        change(&mut plan);
-        let does_fail = tries.next().is_some() && fails(&plan);
-        if does_fail {
-            *best = plan;
-        }
-        does_fail
-    };
+    let mut does_fail = |plan: &_| tries.next().is_some() && fails(plan);
     loop {
-        let mut is_better = false;
-        while changes::<W>(&best).iter().any(|it| attempt(&mut best, it)) {
-            is_better = true;
+        let found = shorter::<W>(&best).find(&mut does_fail);
+        if let Some(plan) = found {
+            best = plan;
+            continue;
         }
+        let mut is_better = false;
         // As the strategy simplifies its values. Events that were drawn as one stay one.
         for (number, tree) in trees.iter_mut().enumerate() {
             let is_left = best.happenings.iter().any(|it| it.tree == number);
             let mut has_changed = is_left && tree.simplify();
             while has_changed {
-                let simpler = tree.current();
-                let is_simpler = attempt(&mut best, &|plan| {
-                    for it in plan.happenings.iter_mut().filter(|it| it.tree == number) {
-                        it.what = simpler.clone();
-                    }
-                });
-                is_better |= is_simpler;
-                has_changed = match is_simpler {
-                    true => tree.simplify(),
-                    false => tree.complicate(),
+                let mut plan = best.clone();
+                for it in plan.happenings.iter_mut().filter(|it| it.tree == number) {
+                    it.what = tree.current();
+                }
+                has_changed = if does_fail(&plan) {
+                    (best, is_better) = (plan, true);
+                    tree.simplify()
+                } else {
+                    tree.complicate()
                 };
             }
         }
@@ -53,61 +45,47 @@ pub(super) fn shrunk<W: World>(
     }
 }
 
-/// Something that may make a plan shorter or simpler.
-type Change<W> = Box<dyn Fn(&mut PlanOf<W>)>;
-
-/// Returns what may be left out of a plan, and then what may be shorter in it.
-fn changes<W: World>(plan: &PlanOf<W>) -> Vec<Change<W>> {
-    let mut changes: Vec<Change<W>> = Vec::new();
-    for part in parts(plan.happenings.len()) {
-        changes.push(Box::new(move |plan| leave_out::<W>(plan, part.clone())));
-    }
-    for part in parts(plan.chosen.len()) {
-        changes.push(Box::new(move |plan| {
-            let mut places = 0..;
-            let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
-            plan.chosen.retain(|_, _| !is_in());
-        }));
-    }
+/// Returns plans in which something is left out, and then plans in which something is shorter.
+fn shorter<W: World>(plan: &PlanOf<W>) -> impl Iterator<Item = PlanOf<W>> {
+    let fewer = parts(plan.happenings.len()).map(|part| without::<W>(plan, part));
+    let calmer = parts(plan.chosen.len()).map(|part| {
+        let (mut plan, mut places) = (plan.clone(), 0..);
+        let mut is_in = || places.next().is_some_and(|place| part.contains(&place));
+        plan.chosen.retain(|_, _| !is_in());
+        plan
+    });
     // A run before one with choices, alone or with the event that led to it.
     let sites = plan.chosen.keys().filter(|site| site.run > 1);
-    let mut runs: Vec<_> = sites.map(|site| (site.key.clone(), site.run - 1)).collect();
+    let mut runs: Vec<_> = sites.map(|site| (&site.key, site.run - 1)).collect();
     runs.dedup();
-    for (key, run) in runs {
+    let runs = runs.into_iter().flat_map(move |(key, run)| {
         let events = (0..plan.happenings.len()).map(|place| place..place + 1);
-        for event in std::iter::once(0..0).chain(events) {
-            let key = key.clone();
-            changes.push(Box::new(move |plan| {
-                leave_out::<W>(plan, event.clone());
-                leave_out_run::<W>(plan, &key, run);
-            }));
-        }
-    }
-    for (place, time) in times::<W>(&mut plan.clone()).enumerate() {
-        for shorter in shorter_than(*time) {
-            changes.push(Box::new(move |plan| {
-                times::<W>(plan)
-                    .skip(place)
-                    .take(1)
-                    .for_each(|time| *time = shorter);
-            }));
-        }
-    }
-    changes
+        let events = std::iter::once(0..0).chain(events);
+        events.map(move |event| without_run::<W>(without::<W>(plan, event), key, run))
+    });
+    let sooner = (0..plan.happenings.len() + plan.chosen.len()).flat_map(move |place| {
+        shorter_than(*times::<W>(&mut plan.clone())[place]).map(move |shorter| {
+            let mut plan = plan.clone();
+            *times::<W>(&mut plan)[place] = shorter;
+            plan
+        })
+    });
+    fewer.chain(calmer).chain(runs).chain(sooner)
 }
 
 /// Leaves out some of the happenings. All others keep their times.
-fn leave_out<W: World>(plan: &mut PlanOf<W>, part: Range<usize>) {
-    let place = part.start;
+fn without<W: World>(plan: &PlanOf<W>, part: Range<usize>) -> PlanOf<W> {
+    let (mut plan, place) = (plan.clone(), part.start);
     let left_out: Duration = plan.happenings.drain(part).map(|it| it.gap).sum();
     if let Some(next) = plan.happenings.get_mut(place) {
         next.gap += left_out;
     }
+    plan
 }
 
 /// Leaves out a run: the choices of later runs of the key are for the runs before them then.
-fn leave_out_run<W: World>(plan: &mut PlanOf<W>, key: &W::Key, run: u64) {
-    let kept = std::mem::take(&mut plan.chosen).into_iter();
+fn without_run<W: World>(mut plan: PlanOf<W>, key: &W::Key, run: u64) -> PlanOf<W> {
+    let kept = plan.chosen.into_iter();
     let kept = kept.filter(|(site, _)| site.key != *key || site.run != run);
     plan.chosen = kept
         .map(|(mut site, choice)| {
@@ -115,23 +93,23 @@ fn leave_out_run<W: World>(plan: &mut PlanOf<W>, key: &W::Key, run: u64) {
             (site, choice)
         })
         .collect();
+    plan
 }
 
 /// The times in a plan: between happenings, and of its choices.
-fn times<W: World>(plan: &mut PlanOf<W>) -> impl Iterator<Item = &mut Duration> {
+fn times<W: World>(plan: &mut PlanOf<W>) -> Vec<&mut Duration> {
     let gaps = plan.happenings.iter_mut().map(|it| &mut it.gap);
-    gaps.chain(plan.chosen.values_mut().map(|it| &mut it.delay))
+    let delays = plan.chosen.values_mut().map(|it| &mut it.delay);
+    gaps.chain(delays).collect()
 }
 
 /// Returns all of it, its halves, its quarters and so on, down to one.
-fn parts(len: usize) -> Vec<Range<usize>> {
+fn parts(len: usize) -> impl Iterator<Item = Range<usize>> {
     let sizes = std::iter::successors(Some(len), |size| Some(size / 2));
-    let sizes = sizes.take_while(|size| *size > 0);
-    let parts = sizes.flat_map(|size| {
+    sizes.take_while(|size| *size > 0).flat_map(move |size| {
         let begins = (0..len).step_by(size);
         begins.map(move |begin| begin..len.min(begin + size))
-    });
-    parts.collect()
+    })
 }
 
 /// Returns round durations below this one.
