@@ -204,8 +204,15 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
     }
 
     fn write(&self, key: Option<&K>, what: impl Into<String>) {
-        let worker = self.run.as_ref().map(|run| run.worker);
-        self.history.write(worker, key, what);
+        let time = self.now().to_string();
+        let worker = self
+            .run
+            .as_ref()
+            .map(|run| format!("worker {}", run.worker));
+        let who = worker.unwrap_or(String::from("world"));
+        let key = key.map_or(String::new(), |key| format!("{key:?}"));
+        let mut lines = self.history.lines.borrow_mut();
+        lines.push([time, who, key, what.into()]);
     }
 }
 

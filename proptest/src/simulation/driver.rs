@@ -173,8 +173,8 @@ impl<W: World> Simulation<W> {
     /// ```
     pub fn happen(&mut self, event: &W::Event) -> Result<(), Breach> {
         self.attempt(|simulation| {
-            simulation.history.write(None, None, format!("{event:?}"));
             let keys = simulation.keys();
+            keys.note(format!("{event:?}"));
             simulation.world.borrow_mut().happen(event, &keys);
             simulation.look_after()
         })
@@ -306,8 +306,8 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn restart(&mut self, leftovers: Vec<Leftover<W::Key>>) {
-        let what = "a successor starts with what was handed back";
-        self.history.write(None, None, what);
+        let keys = self.keys();
+        keys.note("a successor starts with what was handed back");
         let (queue, spawn) = (self.start)(self.history.clock.clone());
         self.spawn = spawn;
         self.history.queue.replace(queue);
@@ -316,7 +316,6 @@ impl<W: World> Simulation<W> {
         if std::mem::take(&mut self.has_crashed) {
             added.extend(self.world.borrow().list().unwrap_or_default());
         }
-        let keys = self.keys();
         // The history shows what becomes of these.
         for Leftover { key, left, .. } in leftovers {
             let _ = keys.add_after(key, left);
@@ -428,9 +427,9 @@ impl<W: World> Simulation<W> {
     fn abort(&mut self, number: usize) {
         let run = self.history.active.borrow_mut().remove(&number);
         if let Some(run) = run {
-            let what = "run is ABORTED, its future dropped";
-            self.history.write(Some(number), Some(&run.key), what);
             self.workers.aborted(&run.key);
+            let run = Some(run);
+            Keys { run, ..self.keys() }.note("run is ABORTED, its future dropped");
         }
         self.slots[number].task = None;
     }
@@ -513,8 +512,8 @@ impl<W: World> Simulation<W> {
     }
 
     fn begin_stop(&mut self, stop: Stop) -> Result<(), Breach> {
-        let what = format!("the queue is SHUT DOWN: {stop:?}");
-        self.history.write(None, None, what);
+        self.keys()
+            .note(format!("the queue is SHUT DOWN: {stop:?}"));
         if stop != Stop::Drain {
             self.history.drain_limit.set(Some(Duration::ZERO));
         }

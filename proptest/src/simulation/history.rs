@@ -99,14 +99,6 @@ impl<K: Ord + Clone + Debug + 'static> History<K> {
         run
     }
 
-    /// Writes a line. Without a worker, it is of the world.
-    pub(super) fn write(&self, worker: Option<usize>, key: Option<&K>, what: impl Into<String>) {
-        let time = self.clock.now().to_string();
-        let who = worker.map_or(String::from("world"), |number| format!("worker {number}"));
-        let key = key.map_or(String::new(), |key| format!("{key:?}"));
-        self.lines.borrow_mut().push([time, who, key, what.into()]);
-    }
-
     pub(super) fn timeline(&self) -> String {
         let lines = self.lines.borrow();
         let [times, whos, keys] = [0, 1, 2].map(|column| {
