@@ -18,7 +18,6 @@ use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use requeue_core::binding::Wake;
 use requeue_core::limiter::RateLimiter;
 use requeue_core::{Action, Finished, Instant, Policy, Rejected};
 
@@ -621,14 +620,6 @@ impl Subject for Model {
             self.release(usize::MAX, None);
             self.is_looking = true;
         }
-    }
-
-    fn asleep(&mut self) -> Option<usize> {
-        None
-    }
-
-    fn wakes(&mut self) -> Option<Wake> {
-        None
     }
 
     fn assert_valid(&mut self) {

@@ -95,9 +95,14 @@ pub trait Subject {
     /// Moves the clock, and does nothing else.
     fn advance(&mut self, by: Duration);
     /// How many calls sleep; `None` if that cannot be seen.
-    fn asleep(&mut self) -> Option<usize>;
+    fn asleep(&mut self) -> Option<usize> {
+        None
+    }
     /// Which getters the queue has woken since this was last asked; `None` if that cannot be seen.
-    fn wakes(&mut self) -> Option<Wake>;
+    /// The wakes of a runtime are seen by the calls that they wake.
+    fn wakes(&mut self) -> Option<Wake> {
+        None
+    }
     /// Checks the queue's own invariants.
     ///
     /// # Panics

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use requeue_core::binding::{Drained, Next, Wake};
+use requeue_core::binding::{Drained, Next};
 use requeue_core::limiter::RateLimiter;
 use requeue_core::{AddOptions, Added, Finished, Instant, Rejected};
 use requeue_proptest::Figures;
@@ -349,14 +349,6 @@ impl Subject for Upstream {
                 }
             }
         }
-    }
-
-    fn asleep(&mut self) -> Option<usize> {
-        None
-    }
-
-    fn wakes(&mut self) -> Option<Wake> {
-        None
     }
 
     fn assert_valid(&mut self) {}

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
-use requeue_core::binding::{Clock, Host, Shared, Wake};
+use requeue_core::binding::{Clock, Host, Shared};
 use requeue_core::{Action, Guard, Instant};
 
 use super::apply::{Home, Kind, behind_lock};
@@ -155,11 +155,6 @@ impl<R: Runtime, const MAX: usize> Subject for OnWorkQueue<R, MAX> {
 
     fn asleep(&mut self) -> Option<usize> {
         Some(self.runtime.queue().look(|queue| queue.asleep()))
-    }
-
-    /// The wakes of a runtime are seen by the calls that they wake.
-    fn wakes(&mut self) -> Option<Wake> {
-        None
     }
 
     fn assert_valid(&mut self) {
