@@ -15,10 +15,10 @@ use requeue_core::binding::Clock;
 use requeue_core::{AddOptions, Added, Instant, Rejected, RunContext};
 
 use super::World;
-use super::history::{History, Run};
+use super::history::{History, Run, is_pending};
 use super::plan::Fault::{Abort, AnswerLost, EffectLate, Panic, RequestLost};
 use super::plan::{Choice, Fault};
-use super::queue::yield_now;
+use super::queue::{Task, yield_now};
 
 /// The keys of the queue; and a [`Clock`], for code that takes one. Clones are the same queue.
 ///
@@ -319,15 +319,18 @@ impl<W: World> Context<W> {
         let history = Rc::clone(&self.keys.history);
         let sleep = history.sleep(LATE + self.choose(&[]).delay);
         let keys = Keys { history, run: None };
-        let land = async move {
+        let mut land: Task = Box::pin(async move {
             sleep.await;
             effect(&mut world.borrow_mut());
             keys.history.last_trouble.set(keys.now());
             keys.write(Some(&key), format!("{call}: done LATE"));
             // A key that is refused at a shutdown is added to the next process.
             let _ = keys.add(key);
-        };
-        self.keys.history.spawn(Box::pin(land));
+        });
+        // Only a timer that was polled is set.
+        if is_pending(&mut land) {
+            self.keys.history.late.borrow_mut().push(land);
+        }
     }
 
     /// Reads or changes the world. No time passes.

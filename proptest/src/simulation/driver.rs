@@ -332,7 +332,15 @@ impl<W: World> Simulation<W> {
 
     /// Returns the history so far: the virtual time, who, the key, and what.
     pub fn timeline(&self) -> String {
-        self.history.timeline()
+        let lines = self.history.lines.borrow();
+        let [times, whos, keys] = [0, 1, 2].map(|column| {
+            let widths = lines.iter().map(|line| line[column].chars().count());
+            widths.max().unwrap_or(0)
+        });
+        let texts = lines.iter().map(|[time, who, key, what]| {
+            format!("  {time:>times$}  {who:<whos$}  {key:<keys$}  {what}\n")
+        });
+        texts.collect()
     }
 
     /// Lets all of a plan happen at its times, until all is quiet. Bounded by the steps that a

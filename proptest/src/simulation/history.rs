@@ -59,14 +59,6 @@ impl<K: Ord + Clone + Debug + 'static> History<K> {
         self.clock.sleep_until(self.clock.now() + delay)
     }
 
-    /// Begins a request that nobody waits for.
-    pub(super) fn spawn(&self, mut request: Task) {
-        // Only a timer that was polled is set.
-        if is_pending(&mut request) {
-            self.late.borrow_mut().push(request);
-        }
-    }
-
     /// Makes the next choice in a run.
     pub(super) fn choose(&self, run: &Run<K>, possible: &[Fault]) -> Choice {
         let point = run.points.replace(run.points.get() + 1);
@@ -97,18 +89,6 @@ impl<K: Ord + Clone + Debug + 'static> History<K> {
         });
         self.active.borrow_mut().insert(worker, Rc::clone(&run));
         run
-    }
-
-    pub(super) fn timeline(&self) -> String {
-        let lines = self.lines.borrow();
-        let [times, whos, keys] = [0, 1, 2].map(|column| {
-            let widths = lines.iter().map(|line| line[column].chars().count());
-            widths.max().unwrap_or(0)
-        });
-        let texts = lines.iter().map(|[time, who, key, what]| {
-            format!("  {time:>times$}  {who:<whos$}  {key:<keys$}  {what}\n")
-        });
-        texts.collect()
     }
 }
 
