@@ -217,19 +217,12 @@ impl Op {
 }
 
 /// Whether `taken` has the keys of each group, one group after the other.
-fn in_groups(mut taken: &[Key], groups: &[Vec<Key>]) -> bool {
-    let sorted = |keys: &[Key]| {
-        let mut keys = keys.to_vec();
-        keys.sort_unstable();
-        keys
-    };
-    for group in groups {
-        match taken.split_at_checked(group.len()) {
-            Some((now, later)) if sorted(now) == sorted(group) => taken = later,
-            _ => return false,
-        }
-    }
-    taken.is_empty()
+fn in_groups(taken: &[Key], groups: &[Vec<Key>]) -> bool {
+    let [mut all, mut seen] = [groups.concat(), taken.to_vec()];
+    all.sort_unstable();
+    seen.sort_unstable();
+    let group = |key: &Key| groups.iter().position(|group| group.contains(key));
+    all == seen && taken.is_sorted_by_key(group)
 }
 
 #[cfg(test)]
