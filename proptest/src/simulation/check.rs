@@ -149,6 +149,34 @@ impl<W: World> Check<W> {
     /// Sets how queues are made, for example with a capacity: any [`Queue`] of core. A
     /// [`Fixed`](requeue_core::storage::Fixed) one needs
     /// [`WithSuspension`](requeue_core::priority::WithSuspension).
+    ///
+    /// # Examples
+    ///
+    /// A queue with room for one key, which is paused for a second:
+    ///
+    /// ```
+    /// use requeue_core::limiter::NoLimit;
+    /// use requeue_core::priority::WithSuspension;
+    /// use requeue_core::storage::Fixed;
+    /// use requeue_core::{Queue, Rejected};
+    #[doc = include_str!("example.txt")]
+    /// type Small = SimQueue<&'static str, WithSuspension, NoLimit, Fixed<1>>;
+    ///
+    /// let small = || Queue::<_, WithSuspension, NoLimit, Fixed<1>>::new(NoLimit);
+    /// let mut sim = Check::new(Replica::default).queue(small).by_hand();
+    /// let queue = sim.keys().queue::<Small>().expect("it has these types");
+    /// queue.pause();
+    /// sim.happen(&5)?;
+    /// assert_eq!(sim.keys().add("other"), Err(Rejected::Full("other")));
+    /// sim.advance(Duration::from_secs(1))?;
+    /// assert_eq!(sim.world(|world| world.real), 0);
+    ///
+    /// queue.unpause();
+    /// sim.run_until_idle()?;
+    /// assert_eq!(sim.world(|world| world.real), 5);
+    /// assert!(sim.keys().queue::<SimQueue<&'static str>>().is_none(), "it has other types");
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn queue<P, L, S, M>(
         mut self,
         queue: impl Fn() -> Queue<W::Key, P, L, S, M> + 'static,

@@ -7,12 +7,10 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use requeue_core::limiter::{Exponential, NoLimit};
-use requeue_core::priority::WithSuspension;
-use requeue_core::storage::Fixed;
-use requeue_core::{Action, Added, Concurrency, Instant, Queue, Rejected, RunEvent, Workers};
+use requeue_core::limiter::Exponential;
+use requeue_core::{Action, Added, Concurrency, Instant, Rejected, RunEvent, Workers};
 use requeue_proptest::simulation::{
-    Breach, CallFailed, Check, Context, Fault, Keys, Property, SimQueue, Simulation, Stop, World,
+    Breach, CallFailed, Check, Context, Fault, Keys, Property, Simulation, Stop, World,
 };
 
 /// A run is slow, lets another go first, waits for the gate, or is suspended, as its key says.
@@ -218,22 +216,4 @@ fn a_drain_goes_on_if_a_run_is_aborted_and_observers_hear_of_it() -> Result<(), 
     assert_eq!((leftovers[0].key, leftovers.len()), ("a", 1));
     assert_eq!((aborted.load(Relaxed), &*runs(&mut sim)), (1, "a 0, b 0"));
     Ok(())
-}
-
-#[test]
-fn a_queue_with_a_capacity_refuses_keys_and_can_be_reached() {
-    type Small = SimQueue<&'static str, WithSuspension, NoLimit, Fixed<1>>;
-    let small = || Queue::<_, WithSuspension, NoLimit, Fixed<1>>::new(NoLimit);
-    let check = Check::new(Scripted::default).queue(small).workers(1);
-    let mut sim = check.by_hand();
-    assert_eq!(sim.keys().add("a"), Ok(Added::Ready));
-    assert_eq!(sim.keys().add("b"), Err(Rejected::Full("b")));
-    let queue = sim.keys().queue::<Small>().unwrap();
-    queue.pause();
-    sim.advance(MS).unwrap();
-    queue.unpause();
-    sim.run_until_idle().unwrap();
-    assert_eq!(runs(&mut sim), "a 1");
-    let other = sim.keys().queue::<SimQueue<&'static str>>();
-    assert!(other.is_none());
 }
