@@ -1,5 +1,6 @@
 //! Many seeds, and the shortest history of one that fails.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use requeue_core::{Queue, Workers};
 use super::World;
 use super::driver::Simulation;
 use super::history::excerpt;
-use super::plan::{Choices, Chosen, Fault, PlanOf, Temper, Tree, drawn, seeded};
+use super::plan::{Fault, PlanOf, Temper, Tree, drawn};
 use super::queue::{Simulated, Start, processes};
 use super::shrink::shrunk;
 
@@ -290,7 +291,7 @@ impl<W: World> Check<W> {
             return Ok(summary);
         }
         let (events_drawn, choices_drawn) = (plan.events(), plan.chosen.len());
-        let mut again = self.repeat(&plan);
+        let mut again = self.play(&plan, None);
         if again.timeline() != first.timeline() {
             let reason = "something in the world is left to chance: it was only played once more";
             again.breach = Some(Breach {
@@ -299,10 +300,10 @@ impl<W: World> Check<W> {
             });
         } else if let Some(breach) = first.breach {
             plan = shrunk::<W>(plan, trees, |plan| {
-                let other = self.repeat(plan).breach;
+                let other = self.play(plan, None).breach;
                 other.is_some_and(|other| other.property == breach.property)
             });
-            again = self.repeat(&plan);
+            again = self.play(&plan, None);
         }
         let timeline = excerpt(&again.timeline());
         again.breach.map_or(Ok(summary), |breach| {
@@ -335,26 +336,20 @@ impl<W: World> Check<W> {
     /// Creates a simulation with these workers and queues, for a scripted test, in which nothing is
     /// left to chance.
     pub fn by_hand(&self) -> Simulation<W> {
-        Simulation::new(self, Choices::new(Chosen::new(), None))
+        Simulation::new(self, BTreeMap::new(), None)
     }
 
     /// Draws the plan of a seed, and plays it.
     fn draw(&self, seed: u64) -> (PlanOf<W>, Vec<Tree<W>>, Simulation<W>) {
-        let mut runner = seeded(seed);
-        let (mut plan, trees) = drawn(&(self.world)(), &mut runner, &self.settings);
-        let temper = Temper::new(runner.new_rng(), plan.events(), &self.settings);
-        let played = self.play(&plan, Choices::new(Chosen::new(), Some(temper)));
+        let (mut plan, trees, temper) = drawn(seed, &(self.world)(), &self.settings);
+        let played = self.play(&plan, Some(temper));
         plan.chosen = std::mem::take(&mut played.history.choices.borrow_mut().chosen);
         (plan, trees, played)
     }
 
-    /// Plays a plan with its own choices.
-    fn repeat(&self, plan: &PlanOf<W>) -> Simulation<W> {
-        self.play(plan, Choices::new(plan.chosen.clone(), None))
-    }
-
-    fn play(&self, plan: &PlanOf<W>, choices: Choices<W::Key>) -> Simulation<W> {
-        let mut simulation = Simulation::new(self, choices);
+    /// Plays a plan with its own choices, or as the temper chooses.
+    fn play(&self, plan: &PlanOf<W>, temper: Option<Temper>) -> Simulation<W> {
+        let mut simulation = Simulation::new(self, plan.chosen.clone(), temper);
         simulation.breach = simulation.play(&plan.happenings).err();
         simulation
     }

@@ -15,7 +15,7 @@ use super::World;
 use super::check::{Breach, Check, Property, Settings};
 use super::context::Keys;
 use super::history::{History, Run, is_pending};
-use super::plan::{Choices, Fault, Happening, Stop, What};
+use super::plan::{Choices, Chosen, Fault, Happening, Stop, Temper, What};
 use super::queue::{Spawn, Start, Task, WorkerLoop};
 use crate::caught::guarded;
 use crate::subject::HandClock;
@@ -116,13 +116,17 @@ impl Wake for Bell {
 }
 
 impl<W: World> Simulation<W> {
-    pub(super) fn new(check: &Check<W>, choices: Choices<W::Key>) -> Self {
+    pub(super) fn new(check: &Check<W>, chosen: Chosen<W::Key>, temper: Option<Temper>) -> Self {
         let clock = HandClock::new();
         let (queue, spawn) = (check.start)(clock.clone());
         let history = History {
             clock,
             queue: RefCell::new(queue),
-            choices: RefCell::new(choices),
+            choices: RefCell::new(Choices {
+                chosen,
+                temper,
+                injected: None,
+            }),
             lines: RefCell::default(),
             runs: RefCell::default(),
             active: RefCell::default(),

@@ -112,20 +112,16 @@ impl<K, E> Plan<K, E> {
     }
 }
 
-/// Returns the random numbers of a seed.
-pub(super) fn seeded(seed: u64) -> TestRunner {
+/// Draws a plan in which nothing is chosen yet, and how it will be.
+pub(super) fn drawn<W: World>(
+    seed: u64,
+    world: &W,
+    settings: &Settings,
+) -> (PlanOf<W>, Vec<Tree<W>>, Temper) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    TestRunner::new_with_rng(Config::default(), rng)
-}
-
-/// Draws a plan in which nothing is chosen yet.
-pub(super) fn drawn<W: World>(
-    world: &W,
-    runner: &mut TestRunner,
-    settings: &Settings,
-) -> (PlanOf<W>, Vec<Tree<W>>) {
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let mut rng = runner.new_rng();
     let events = world.event().prop_map(What::Event).boxed();
     let mut stops = vec![Stop::Drain, Stop::Finish, Stop::Abort];
@@ -146,7 +142,7 @@ pub(super) fn drawn<W: World>(
         let is_stop = stop_place == Some(place);
         if is_stop || !is_burst || rng.random_ratio(1, 2) {
             // A filter that is too strict draws no event.
-            trees.extend(if is_stop { &stops } else { &events }.new_tree(runner));
+            trees.extend(if is_stop { &stops } else { &events }.new_tree(&mut runner));
         }
         let gaps_ms = if is_burst { 0..=0 } else { 0..=gap_max_ms };
         happenings.extend(trees.last().map(|tree| Happening {
@@ -156,27 +152,21 @@ pub(super) fn drawn<W: World>(
         }));
     }
     let chosen = Chosen::new();
-    (Plan { happenings, chosen }, trees)
+    let plan = Plan { happenings, chosen };
+    let temper = Temper::new(runner.new_rng(), plan.events(), settings);
+    (plan, trees, temper)
 }
 
 /// Makes choices.
 pub(super) struct Choices<K> {
     pub(super) chosen: Chosen<K>,
     /// How a seed chooses. `None` if choices are only repeated.
-    temper: Option<Temper>,
+    pub(super) temper: Option<Temper>,
     /// Happens at the next point where it can.
     pub(super) injected: Option<Fault>,
 }
 
 impl<K: Ord> Choices<K> {
-    pub(super) fn new(chosen: Chosen<K>, temper: Option<Temper>) -> Self {
-        Self {
-            chosen,
-            temper,
-            injected: None,
-        }
-    }
-
     /// Chooses at a site with these faults, or with none if a worker or a request only waits there.
     pub(super) fn choose(&mut self, site: Site<K>, possible: &[Fault]) -> Choice {
         let mut choice = match &mut self.temper {
@@ -209,7 +199,7 @@ pub(super) struct Temper {
 impl Temper {
     /// The first fault comes wherever a history with so many events may have got to: what fails
     /// early is mostly set right by what comes later, and what no call comes back to is late.
-    pub(super) fn new(mut rng: TestRng, events: usize, settings: &Settings) -> Self {
+    fn new(mut rng: TestRng, events: usize, settings: &Settings) -> Self {
         let events = u32::try_from(events).unwrap_or(u32::MAX);
         let mut faults = settings.faults.clone();
         // One kind alone comes where it matters more often than among others.
