@@ -90,13 +90,9 @@ impl World for Fleet {
 
     fn eventually(&self) -> Result<(), String> {
         let other = self.nodes.iter().find(|(_, it)| it.installed != it.wanted);
-        other.map_or(Ok(()), |(name, node)| {
-            let Node {
-                wanted, installed, ..
-            } = node;
-            Err(format!(
-                "{name} has version {installed}, wanted is {wanted}"
-            ))
+        other.map_or(Ok(()), |(name, it)| {
+            let (has, wanted) = (it.installed, it.wanted);
+            Err(format!("{name} has version {has}, wanted is {wanted}"))
         })
     }
 }
