@@ -343,7 +343,7 @@ impl<W: World> Check<W> {
     fn draw(&self, seed: u64) -> (PlanOf<W>, Vec<Tree<W>>, Simulation<W>) {
         let (mut plan, trees, temper) = drawn(seed, &(self.world)(), &self.settings);
         let played = self.play(&plan, Some(temper));
-        plan.chosen = std::mem::take(&mut played.history.choices.borrow_mut().chosen);
+        plan.chosen = played.history.chosen.take();
         (plan, trees, played)
     }
 

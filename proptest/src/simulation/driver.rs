@@ -15,7 +15,7 @@ use super::World;
 use super::check::{Breach, Check, Property, Settings};
 use super::context::Keys;
 use super::history::{History, Run, is_pending};
-use super::plan::{Choices, Chosen, Fault, Happening, Stop, Temper, What};
+use super::plan::{Chosen, Fault, Happening, Stop, Temper, What};
 use super::queue::{Spawn, Start, Task, WorkerLoop};
 use crate::caught::guarded;
 use crate::subject::HandClock;
@@ -122,11 +122,9 @@ impl<W: World> Simulation<W> {
         let history = History {
             clock,
             queue: RefCell::new(queue),
-            choices: RefCell::new(Choices {
-                chosen,
-                temper,
-                injected: None,
-            }),
+            chosen: RefCell::new(chosen),
+            temper: RefCell::new(temper),
+            injected: RefCell::default(),
             lines: RefCell::default(),
             runs: RefCell::default(),
             active: RefCell::default(),
@@ -200,7 +198,7 @@ impl<W: World> Simulation<W> {
     /// # Ok::<(), Breach>(())
     /// ```
     pub fn inject(&mut self, fault: Fault) {
-        self.history.choices.borrow_mut().injected = Some(fault);
+        self.history.injected.replace(Some(fault));
     }
 
     /// Does the next thing there is to do; if that is later, time moves on first. Returns whether
@@ -285,6 +283,32 @@ impl<W: World> Simulation<W> {
     ///
     /// [`Breach`] of a property; of [`Property::RunEnds`] if a run waits for something that never
     /// happens.
+    ///
+    /// # Examples
+    ///
+    /// A run is aborted. Its key waits for its retry, and the drain processes the other key:
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    /// use requeue_core::RunEvent;
+    #[doc = include_str!("example.txt")]
+    /// let (sender, aborted) = channel();
+    /// let workers = Workers::new(1).on_event(move |key, event| {
+    ///     if matches!(event, RunEvent::Aborted) {
+    ///         sender.send(*key).unwrap();
+    ///     }
+    /// });
+    /// let mut sim = Check::new(Replica::default).workers(workers).by_hand();
+    /// sim.happen(&5)?;
+    /// sim.keys().add("other").unwrap();
+    /// sim.inject(Fault::Abort);
+    /// sim.step()?;
+    /// let leftovers = sim.shut_down(Stop::Drain)?;
+    /// assert_eq!((leftovers[0].key, leftovers.len()), ("config", 1));
+    /// assert_eq!(aborted.try_iter().collect::<Vec<_>>(), ["config"]);
+    /// assert_eq!(sim.world(|world| world.real), 5, "the other run wrote it");
+    /// # Ok::<(), Breach>(())
+    /// ```
     pub fn shut_down(&mut self, stop: Stop) -> Result<Vec<Leftover<W::Key>>, Breach> {
         self.begin_stop(stop)?;
         self.step_until(Self::is_over)?;

@@ -11,14 +11,18 @@ use std::time::Duration;
 use requeue_core::binding::Clock;
 use requeue_core::{Instant, RunContext};
 
-use super::plan::{Choice, Choices, Fault, Site};
+use super::plan::{Choice, Chosen, Fault, Site, Temper};
 use super::queue::{AnyQueue, Task};
 use crate::subject::{HandClock, Sleep};
 
 pub(super) struct History<K> {
     pub(super) clock: HandClock,
     pub(super) queue: RefCell<Rc<dyn AnyQueue<K>>>,
-    pub(super) choices: RefCell<Choices<K>>,
+    pub(super) chosen: RefCell<Chosen<K>>,
+    /// How a seed chooses. `None` if choices are only repeated.
+    pub(super) temper: RefCell<Option<Temper>>,
+    /// Happens at the next point where it can.
+    pub(super) injected: RefCell<Option<Fault>>,
     /// Lines: the virtual time, who, the key, and what.
     pub(super) lines: RefCell<Vec<[String; 4]>>,
     /// Requests that have failed and will have their effect.
@@ -59,7 +63,8 @@ impl<K: Ord + Clone + Debug + 'static> History<K> {
         self.clock.sleep_until(self.clock.now() + delay)
     }
 
-    /// Makes the next choice in a run.
+    /// Makes the next choice in a run: with these faults, or with none if a worker or a request only
+    /// waits there.
     pub(super) fn choose(&self, run: &Run<K>, possible: &[Fault]) -> Choice {
         let point = run.points.replace(run.points.get() + 1);
         let site = Site {
@@ -67,7 +72,18 @@ impl<K: Ord + Clone + Debug + 'static> History<K> {
             run: run.number,
             point,
         };
-        let choice = self.choices.borrow_mut().choose(site, possible);
+        let (mut chosen, mut temper) = (self.chosen.borrow_mut(), self.temper.borrow_mut());
+        let mut choice = match &mut *temper {
+            Some(temper) if chosen.len() < CHOICES_MAX => temper.choose(possible),
+            _ => chosen.get(&site).copied().unwrap_or_default(),
+        };
+        let is_possible = |fault: &Fault| possible.contains(fault);
+        let injected = self.injected.borrow_mut().take_if(|it| is_possible(it));
+        // In a history that was shortened, another kind of point may have the site.
+        choice.fault = injected.or(choice.fault.filter(is_possible));
+        if temper.is_some() && choice != Choice::default() {
+            chosen.insert(site, choice);
+        }
         if choice.fault.is_some() {
             self.last_trouble.set(self.clock.now());
         }
@@ -107,6 +123,9 @@ pub(super) fn excerpt(timeline: &str) -> String {
     }
     lines.concat()
 }
+
+/// After so many choices a history goes on without chance.
+const CHOICES_MAX: usize = 1_000;
 
 /// How many lines are shown at both ends of a history.
 const EXCERPT: usize = 60;

@@ -157,33 +157,6 @@ pub(super) fn drawn<W: World>(
     (plan, trees, temper)
 }
 
-/// Makes choices.
-pub(super) struct Choices<K> {
-    pub(super) chosen: Chosen<K>,
-    /// How a seed chooses. `None` if choices are only repeated.
-    pub(super) temper: Option<Temper>,
-    /// Happens at the next point where it can.
-    pub(super) injected: Option<Fault>,
-}
-
-impl<K: Ord> Choices<K> {
-    /// Chooses at a site with these faults, or with none if a worker or a request only waits there.
-    pub(super) fn choose(&mut self, site: Site<K>, possible: &[Fault]) -> Choice {
-        let mut choice = match &mut self.temper {
-            Some(temper) if self.chosen.len() < CHOICES_MAX => temper.choose(possible),
-            _ => self.chosen.get(&site).copied().unwrap_or_default(),
-        };
-        let is_possible = |fault: &Fault| possible.contains(fault);
-        let injected = self.injected.take_if(|fault| is_possible(fault));
-        // In a history that was shortened, another kind of point may have the site.
-        choice.fault = injected.or(choice.fault.filter(is_possible));
-        if self.temper.is_some() && choice != Choice::default() {
-            self.chosen.insert(site, choice);
-        }
-        choice
-    }
-}
-
 /// How a history chooses. Some histories are calm, and some are wild.
 pub(super) struct Temper {
     rng: TestRng,
@@ -216,7 +189,7 @@ impl Temper {
         }
     }
 
-    fn choose(&mut self, possible: &[Fault]) -> Choice {
+    pub(super) fn choose(&mut self, possible: &[Fault]) -> Choice {
         // A task that is ready to run mostly does.
         if possible.is_empty() && self.rng.random_ratio(7, 8) {
             return Choice::default();
@@ -260,9 +233,6 @@ fn millis(duration: Duration) -> u64 {
 /// So many events a short history has at most. In a long one another event sets right what has gone
 /// wrong with a key; what no call comes back to shows in short ones.
 const SHORT: usize = 3;
-
-/// After so many choices a history goes on without chance.
-const CHOICES_MAX: usize = 1_000;
 
 /// About so many points there are in the run that an event leads to.
 const POINTS_PER_EVENT: u32 = 4;

@@ -2,14 +2,12 @@
 
 use std::future::poll_fn;
 use std::mem;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use requeue_core::limiter::Exponential;
-use requeue_core::{Action, Added, Concurrency, Instant, Rejected, RunEvent, Workers};
+use requeue_core::{Action, Added, Concurrency, Instant, Rejected, Workers};
 use requeue_proptest::simulation::{
     Breach, CallFailed, Check, Context, Fault, Keys, Property, Simulation, Stop, World,
 };
@@ -196,21 +194,5 @@ fn each_stop_hands_back_what_it_leaves_and_a_successor_runs_it() -> Result<(), B
         let expected = format!("suspends 0, slow 0, {later}");
         assert_eq!(runs(&mut sim), expected, "{stop:?}");
     }
-    Ok(())
-}
-
-#[test]
-fn a_drain_goes_on_if_a_run_is_aborted_and_observers_hear_of_it() -> Result<(), Breach> {
-    let aborted = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&aborted);
-    let mut sim = simulation(Workers::new(1).on_event(move |_, event| {
-        count.fetch_add(u32::from(matches!(event, RunEvent::Aborted)), Relaxed);
-    }));
-    let _ = (sim.keys().add("a"), sim.keys().add("b"));
-    sim.inject(Fault::Abort);
-    sim.step()?;
-    let leftovers = sim.shut_down(Stop::Drain)?;
-    assert_eq!((leftovers[0].key, leftovers.len()), ("a", 1));
-    assert_eq!((aborted.load(Relaxed), &*runs(&mut sim)), (1, "a 0, b 0"));
     Ok(())
 }
