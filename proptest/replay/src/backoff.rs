@@ -85,7 +85,6 @@ struct Replay {
     /// Stepped with the least draws, the greatest and any others, side by side.
     backoffs: [Backoff; 3],
     draws: [Box<dyn FnMut() -> u64>; 3],
-    jitter: f64,
     next: Box<dyn FnMut(Instant) -> Duration>,
     now: Instant,
 }
@@ -111,7 +110,6 @@ impl Replay {
                 Box::new(|| u64::MAX),
                 Box::new(move || random.u64(..)),
             ],
-            jitter: backoff.jitter,
             next: match kind.as_str() {
                 "delay_with_reset" => Box::new(backoff.delay_with_reset(reset, start, no_jitter)),
                 "exponential_manager" => {
@@ -138,8 +136,8 @@ impl Replay {
                 same(left, [(nanos(op.duration_after), op.steps_after); 3])
             }
             "jitter" => {
-                let draws = self.draws.iter_mut();
-                let delays = draws.map(|draw| jitter(nanos(op.d), self.jitter, draw));
+                let pairs = self.backoffs.iter().zip(&mut self.draws);
+                let delays = pairs.map(|(backoff, draw)| jitter(nanos(op.d), backoff.jitter, draw));
                 op.has_in_range(delays.collect())
             }
             "next" => same(Some((self.next)(self.now)), op.delay.map(nanos)),
