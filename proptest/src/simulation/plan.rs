@@ -195,12 +195,11 @@ impl Temper {
             return Choice::default();
         }
         // Whole milliseconds, so that times tie. Now and then something takes far too long.
+        let far_too_long_ms = self.latency_ms.saturating_mul(50);
         let delay_ms = match self.rng.random_range(0..8) {
             0..=2 => 0,
             3..=6 => self.rng.random_range(1..=self.latency_ms),
-            _ => self
-                .rng
-                .random_range(1..=self.latency_ms.saturating_mul(50)),
+            _ => self.rng.random_range(1..=far_too_long_ms),
         };
         Choice {
             delay: Duration::from_millis(delay_ms),
