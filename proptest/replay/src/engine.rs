@@ -127,11 +127,8 @@ impl Replay {
     /// Of the calls of client-go that wait for the drain one is woken, and which one is left open:
     /// the recording is held to how many have returned.
     fn compare_drains(&mut self, recorded: &[bool], report: &mut Report) -> Result<(), String> {
-        let [theirs, ours, queue] = [
-            self.theirs.drained(),
-            self.ours.drained(),
-            self.queue.drained(),
-        ];
+        let theirs = self.theirs.drained();
+        let (ours, queue) = (self.ours.drained(), self.queue.drained());
         if queue != ours {
             return Err(unexpected(&recorded, &ours, &queue));
         }
