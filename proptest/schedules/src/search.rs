@@ -134,37 +134,39 @@ pub fn explain(setup: &Configuration, history: &History) -> Result<(), String> {
     abilities.groups = setup.groups.is_some();
     let model = Model::new(setup, capacity).with_abilities(&abilities);
     let start = Place {
+        order: Vec::new(),
         happened: vec![0; history.len()],
         model: model.with_times(false),
         runs: BTreeMap::new(),
         begun: vec![Begun::default(); history.len()],
     };
-    let (mut seen, mut furthest) = (HashSet::new(), None);
-    let mut open = vec![start];
+    let (mut seen, mut furthest) = (HashSet::new(), Vec::new());
+    let mut open = vec![start.clone()];
     while let Some(place) = open.pop() {
         let next = place.next(history);
-        if next.is_empty() {
+        let Some((first, others)) = next.split_last() else {
             return Ok(());
+        };
+        let (before, order) = (open.len(), place.order.clone());
+        for thread in others {
+            open.extend(place.clone().after(history, *thread));
         }
-        let before = open.len();
-        open.extend(
-            next.iter()
-                .filter_map(|thread| place.after(history, *thread)),
-        );
-        let count = |place: &Place| place.happened.iter().sum::<usize>();
+        // Most often no other step can happen, and the place is not cloned. Only where ways part it
+        // matters whether they have been tried before.
+        let key = (open.len() > before).then(|| place.key());
+        open.extend(place.after(history, *first));
         match open.len() - before {
-            0 if furthest.as_ref().is_none_or(|it| count(it) < count(&place)) => {
-                furthest = Some(place);
-            }
-            0 | 1 => {}
-            // Only where ways part it matters whether they have been tried before.
-            _ if !seen.insert(place.key()) => open.truncate(before),
+            0 if furthest.len() < order.len() => furthest = order,
+            2.. if key.is_some_and(|key| !seen.insert(key)) => open.truncate(before),
             _ if seen.len() > STATES_MAX => {
                 return Err(format!("given up after {STATES_MAX} states"));
             }
             _ => {}
         }
     }
+    let furthest = furthest
+        .into_iter()
+        .try_fold(start, |place, thread| place.after(history, thread));
     Err(furthest.map_or_else(String::new, |furthest| furthest.report(history)))
 }
 
@@ -172,6 +174,8 @@ pub fn explain(setup: &Configuration, history: &History) -> Result<(), String> {
 /// led to.
 #[derive(Clone)]
 struct Place {
+    /// The threads of the steps that have happened. They lead here from the start.
+    order: Vec<usize>,
     happened: Vec<usize>,
     model: Model,
     /// The runs under their names in the history.
@@ -217,29 +221,31 @@ impl Place {
     }
 
     /// The next step of a thread happens, if it may come to what it has come to.
-    fn after(&self, history: &[Vec<Called>], thread: usize) -> Option<Self> {
+    fn after(mut self, history: &[Vec<Called>], thread: usize) -> Option<Self> {
         let Called {
             step,
             outcome,
             called,
             ..
         } = &history[thread][self.happened[thread]];
-        let mut place = self.clone();
-        place.happened[thread] += 1;
-        let answer = match outcome {
-            _ if *step == Step::Quiet => {
-                let is_quiet = self.missed(history, *called).is_none();
-                return is_quiet.then_some(place);
+        if *step == Step::Quiet && self.missed(history, *called).is_some() {
+            return None;
+        }
+        self.order.push(thread);
+        self.happened[thread] += 1;
+        let is_explained = match outcome {
+            _ if *step == Step::Quiet => true,
+            Outcome::Dropped => self.begun[thread].next.is_none(),
+            Outcome::Unknown => self.answer(thread, step).is_some(),
+            Outcome::Is(answer) => {
+                let expected = self.answer(thread, step)?;
+                let (names, answer) = unnamed(answer.clone());
+                let (runs, expected) = unnamed(expected);
+                self.runs.extend(names.into_iter().zip(runs));
+                answer == expected
             }
-            Outcome::Dropped => return place.begun[thread].next.is_none().then_some(place),
-            Outcome::Unknown => return place.answer(thread, step).map(|_| place),
-            Outcome::Is(answer) => answer,
         };
-        let expected = place.answer(thread, step)?;
-        let (names, answer) = unnamed(answer.clone());
-        let (runs, expected) = unnamed(expected);
-        place.runs.extend(names.into_iter().zip(runs));
-        (answer == expected).then_some(place)
+        is_explained.then_some(self)
     }
 
     /// What the model answers. `None` if the step has to wait.
