@@ -182,7 +182,7 @@ impl<Q: Works> World<Q> {
             return;
         }
         let wanted = self.fixture.wanted();
-        assert_eq!(asleep as usize, wanted, "workers that wait");
+        assert_eq!(asleep, wanted, "workers that wait");
         assert!(
             wanted == 0 || stats.ready == 0,
             "no worker is woken: {stats:?}"
