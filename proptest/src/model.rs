@@ -23,7 +23,7 @@ use requeue_core::{Action, Finished, Instant, Policy, Rejected};
 
 use crate::Figures;
 use crate::limiter::{AnyLimiter, AnyRecord};
-use crate::operation::{Answer, Drain, Key, Operation};
+use crate::operation::{Answer, Drain, Key, Operation, Ticket};
 use crate::subject::{Abilities, Configuration, Subject};
 
 use deadlines::{Deadline, Window};
@@ -37,15 +37,13 @@ use suspend::{Plan, Suspended};
 pub struct Model {
     limiter: AnyLimiter,
     policy: Policy,
-    levels: u8,
+    /// What it can do, and how many due keys an operation makes ready; `None` if all of them, when
+    /// they come due.
+    abilities: Abilities,
     capacity: Option<usize>,
     failure_records_max: usize,
-    /// How many due keys an operation makes ready; `None` if all of them, when they come due.
-    due_keys_max: Option<u8>,
     /// How long keys may wait at their levels.
     age_limit: Option<Duration>,
-    may_suspend: bool,
-    may_slacken: bool,
     /// The queue knows when its runs began, as one does whose metrics keep times.
     keeps_times: bool,
 
@@ -196,13 +194,10 @@ impl Model {
         Self {
             limiter: setup.limiter.build(),
             policy: setup.policy.build(),
-            levels: 1,
+            abilities: Abilities::default(),
             capacity,
             failure_records_max: setup.failure_records_max,
-            due_keys_max: None,
             age_limit: None,
-            may_suspend: true,
-            may_slacken: true,
             keeps_times: true,
             now: Instant::EPOCH,
             keys: Vec::new(),
@@ -222,11 +217,8 @@ impl Model {
 
     /// Gives it the levels, the groups and the rest of what a queue can do.
     pub fn with_abilities(mut self, abilities: &Abilities) -> Self {
-        self.levels = abilities.levels;
+        self.abilities = *abilities;
         self.groups = abilities.groups.then(Turns::default);
-        self.may_suspend = abilities.suspends;
-        self.may_slacken = abilities.slackens;
-        self.due_keys_max = abilities.due_keys_max;
         self
     }
 
@@ -409,6 +401,38 @@ impl Model {
         self.take_places();
     }
 
+    /// Applies an operation that answers nothing.
+    fn change(&mut self, operation: &Operation) -> Answer {
+        match *operation {
+            Operation::Rewind(by) => {
+                self.now = Instant::EPOCH + self.now.saturating_since(Instant::EPOCH + by);
+            }
+            Operation::ExpediteAll => self.end_all_delays(),
+            Operation::Pause => self.paused = !self.is_closed(),
+            Operation::Unpause => self.paused = false,
+            Operation::Order(ref order) => self.change_groups(order),
+            Operation::AgeAfter(after) => self.age_limit = after,
+            Operation::LimitKeys(keys) => {
+                self.capacity = (keys < usize::MAX).then_some(keys);
+                self.settle();
+            }
+            Operation::LimitFailureRecords(keys) => {
+                self.failure_records_max = keys;
+                self.settle();
+            }
+            Operation::LimitDueKeys(keys) => self.abilities.due_keys_max = Some(keys),
+            Operation::SetPolicy(ref policy) => {
+                self.policy = policy.build();
+                self.has_held |= self.policy.holds();
+            }
+            Operation::Leave(_) => {}
+            Operation::ReportRunning => self.report_running(),
+            Operation::ShutDown => self.shut_down(),
+            _ => return Answer::Lacking,
+        }
+        Answer::Done
+    }
+
     /// A worker takes the first ready key, and completes its run before the test has seen it.
     pub(crate) fn work_unseen(&mut self, action: Action) -> Option<(Key, Finished)> {
         let handed = self.get()?;
@@ -421,9 +445,10 @@ impl Model {
 impl Subject for Model {
     fn new(setup: &Configuration) -> Self {
         let capacity = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
-        let levels = 32;
         Self::new(setup, capacity).with_abilities(&Abilities {
-            levels,
+            levels: 32,
+            ages: true,
+            limits_keys: true,
             ..Abilities::default()
         })
     }
@@ -433,22 +458,12 @@ impl Subject for Model {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities {
-            levels: self.levels,
-            groups: self.groups.is_some(),
-            ages: true,
-            limits_keys: true,
-            ..Abilities::default()
-        }
+        self.abilities
     }
 
     fn apply(&mut self, operation: &Operation) -> Answer {
         let now = self.now;
         match *operation {
-            Operation::Rewind(by) => {
-                self.now = Instant::EPOCH + now.saturating_since(Instant::EPOCH + by);
-                Answer::Done
-            }
             Operation::Add(key) => Answer::Added(self.add(key)),
             Operation::AddAfter(key, delay) => {
                 Answer::Added(self.add_later(key, Window::exact(now + delay)))
@@ -483,48 +498,9 @@ impl Subject for Model {
                 Answer::Due(deadline.map(|deadline| deadline.due))
             }
             Operation::Expedite(key) => Answer::Is(self.end_delay(key)),
-            Operation::ExpediteAll => {
-                self.end_all_delays();
-                Answer::Done
-            }
             Operation::RetainBelow(key) => Answer::Count(self.take_back_from(key)),
-            Operation::Pause => {
-                self.paused = !self.is_closed();
-                Answer::Done
-            }
-            Operation::Unpause => {
-                self.paused = false;
-                Answer::Done
-            }
             Operation::Suspend(key, timeout) => Answer::Is(self.suspend(key, now + timeout)),
             Operation::Resume(key) => Answer::Is(self.resume(key)),
-            Operation::Order(ref order) => {
-                self.change_groups(order);
-                Answer::Done
-            }
-            Operation::AgeAfter(after) => {
-                self.age_limit = after;
-                Answer::Done
-            }
-            Operation::LimitKeys(keys) => {
-                self.capacity = (keys < usize::MAX).then_some(keys);
-                self.settle();
-                Answer::Done
-            }
-            Operation::LimitFailureRecords(keys) => {
-                self.failure_records_max = keys;
-                self.settle();
-                Answer::Done
-            }
-            Operation::LimitDueKeys(keys) => {
-                self.due_keys_max = Some(keys);
-                Answer::Done
-            }
-            Operation::SetPolicy(ref policy) => {
-                self.policy = policy.build();
-                self.has_held |= self.policy.holds();
-                Answer::Done
-            }
             Operation::TryGet => Answer::Work(self.take()),
             Operation::Get(_) => Answer::Next(self.look()),
             Operation::GetMany(max, _) => Answer::NextMany(self.look_for_many(max)),
@@ -532,11 +508,10 @@ impl Subject for Model {
                 let finished = self.finish(run, action);
                 Answer::Turn(finished, self.look())
             }
-            Operation::Leave(_) => Answer::Done,
-            Operation::DoneKey(key) => Answer::Finished(match self.entry(key).active {
-                true => self.complete(key, Action::Release),
-                false => Finished::Stale,
-            }),
+            Operation::DoneKey(key) => {
+                let run = self.entry(key).run;
+                Answer::Finished(self.complete_run(Ticket { key, run }, Action::Release))
+            }
             Operation::Done(run) => Answer::Finished(self.finish(run, Action::Release)),
             Operation::Complete(run, action) => Answer::Finished(self.finish(run, action)),
             Operation::CompleteMany(ref runs, action) => {
@@ -549,14 +524,6 @@ impl Subject for Model {
                 Answer::Is(true)
             }
             Operation::PanicUnderLock => Answer::Is(false),
-            Operation::ReportRunning => {
-                self.report_running();
-                Answer::Done
-            }
-            Operation::ShutDown => {
-                self.shut_down();
-                Answer::Done
-            }
             Operation::BeginDrain => Answer::Drain(self.begin_drain()),
             Operation::Drained(Drain(number)) => Answer::Drained(self.drained(number)),
             Operation::TakeDelayed => Answer::Left(self.take_delayed()),
@@ -590,7 +557,7 @@ impl Subject for Model {
             Operation::IsWithin(ready_max, run_max) => {
                 Answer::Is(self.is_within(ready_max, run_max))
             }
-            _ => Answer::Lacking,
+            _ => self.change(operation),
         }
     }
 
@@ -600,7 +567,7 @@ impl Subject for Model {
             depth: i64::try_from(depth).unwrap_or(i64::MAX),
             ..self.figures.clone()
         };
-        if self.levels > 1 {
+        if self.abilities.levels > 1 {
             for queued in self.keys.iter().filter_map(|entry| entry.queued) {
                 *figures.depths.entry(queued.level).or_default() += 1;
             }
@@ -614,7 +581,7 @@ impl Subject for Model {
 
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
-        if self.due_keys_max.is_none() && !self.is_closed() {
+        if self.abilities.due_keys_max.is_none() && !self.is_closed() {
             // No operation looks: a window may be open, and its key waits.
             self.is_looking = false;
             self.release(usize::MAX, None);

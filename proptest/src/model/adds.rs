@@ -39,7 +39,11 @@ impl Model {
         key: Key,
         options: AddOptions,
     ) -> Result<Scheduled, Rejected<Key>> {
-        if !self.is_closed() && options.priority.is_some_and(|level| level >= self.levels) {
+        if !self.is_closed()
+            && options
+                .priority
+                .is_some_and(|level| level >= self.abilities.levels)
+        {
             return Err(Rejected::UnknownPriority(key));
         }
         self.enter(key)?;
@@ -106,7 +110,7 @@ impl Model {
     /// An add as another queue would have made it, with the failures that the key had there.
     pub(super) fn restore(&mut self, left: Left) -> Result<Added, Rejected<Left>> {
         let key = left.key;
-        if !self.is_closed() && left.priority >= self.levels {
+        if !self.is_closed() && left.priority >= self.abilities.levels {
             return Err(Rejected::UnknownPriority(left));
         }
         self.enter(key).map_err(|refused| match refused {

@@ -86,7 +86,7 @@ impl Model {
     /// > After shutdown no queue uses it.
     pub(super) fn window_after(&self, delay: Duration, percent: u8) -> Window {
         let nanos = delay.as_nanos() * u128::from(percent) / 100;
-        let nanos = match self.may_slacken && !self.is_closed() {
+        let nanos = match self.abilities.slackens && !self.is_closed() {
             true => u64::try_from(nanos).unwrap_or(u64::MAX),
             false => 0,
         };
@@ -183,7 +183,7 @@ impl Model {
 
     /// As many steps as it takes: groups that get a token come in each, and overtake the backlog.
     pub(super) fn release_all(&mut self) {
-        let most = self.due_keys_max.map_or(usize::MAX, usize::from);
+        let most = self.abilities.due_keys_max.map_or(usize::MAX, usize::from);
         while self.release(most, None) {}
     }
 
@@ -251,7 +251,7 @@ impl Model {
 
     /// Every operation begins with this: requeue has no loop that would do it.
     pub(super) fn arrive(&mut self) {
-        match self.due_keys_max {
+        match self.abilities.due_keys_max {
             Some(most) => drop(self.release(most.into(), None)),
             // Only a suspension can end at once, and only a look makes a key ready early.
             None if self.has_suspended || self.has_windows => drop(self.release(usize::MAX, None)),
@@ -261,7 +261,7 @@ impl Model {
 
     /// What an operation on a key begins with.
     pub(super) fn arrive_at(&mut self, key: Key) {
-        match self.due_keys_max {
+        match self.abilities.due_keys_max {
             None => {
                 self.arrive();
                 let _ = self.release_own(key);

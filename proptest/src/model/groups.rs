@@ -389,7 +389,7 @@ impl Model {
                 .queued
                 .map_or(self.now, |queued| queued.added)
         };
-        let firsts = (0..self.levels).rev().filter_map(next);
+        let firsts = (0..self.abilities.levels).rev().filter_map(next);
         let aged = firsts.filter(|key| self.now.saturating_since(since(key)) > after);
         aged.min_by_key(since)
     }

@@ -75,7 +75,7 @@ impl Model {
                 .filter_map(|key| self.entry(key).queued);
             queued.find(|queued| queued.level == level)
         };
-        let mut firsts = (0..self.levels).filter_map(first_at);
+        let mut firsts = (0..self.abilities.levels).filter_map(first_at);
         let mut runs = self.keys.iter().filter_map(|entry| entry.started);
         let mut overdue = self.deadlines().filter(|_| !self.is_closed());
         self.keeps_times

@@ -97,7 +97,7 @@ impl Model {
         let slack = action.slack();
         let (action, priority) = action.into_parts();
         if let Some(level) = priority {
-            self.entry_mut(key).running = level.min(self.levels - 1);
+            self.entry_mut(key).running = level.min(self.abilities.levels - 1);
         }
         let pauses = self.entry(key).pauses;
         let delay = match action {
@@ -225,14 +225,14 @@ impl Model {
 
     /// How long the pause is that follows so many others.
     fn pause(&mut self, first: Duration, times: u32, pauses: u8) -> Duration {
-        self.has_suspended |= self.may_suspend;
+        self.has_suspended |= self.abilities.suspends;
         let doubled = (0..pauses).fold(first, |pause, _| pause.saturating_mul(2));
         doubled.min(first.saturating_mul(times.max(1)))
     }
 
     /// The run of a key has ended with a pause until then, if its deadline is that.
     fn pause_until(&mut self, key: Key, until: Instant, pauses: u8) {
-        let counts = self.may_suspend && !self.is_closed();
+        let counts = self.abilities.suspends && !self.is_closed();
         let entry = self.entry_mut(key);
         let is_suspended = entry.suspended.is_some();
         if let Some(deadline) = &mut entry.deadline

@@ -74,7 +74,7 @@ impl Model {
     /// What is left over after shutdown: client-go drops it.
     pub(super) fn take_delayed(&mut self) -> Option<Left> {
         self.closed?;
-        if self.due_keys_max.is_none() {
+        if self.abilities.due_keys_max.is_none() {
             // Behind a lock, what is due is released first, and the time of groups goes on.
             self.groups_come_due();
         }

@@ -87,7 +87,7 @@ impl Model {
         timeout: Duration,
         window: Window,
     ) -> Option<Duration> {
-        if !self.may_suspend {
+        if !self.abilities.suspends {
             return Some(timeout);
         }
         if self.entry(key).resumed {
