@@ -74,7 +74,7 @@ pub struct Model {
 }
 
 /// All that is known of a key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Entry {
     /// A run is asked for: the key is *dirty*.
     queued: Option<Queued>,
@@ -114,14 +114,14 @@ struct Entry {
 }
 
 /// A run that is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Queued {
     level: u8,
     added: Instant,
 }
 
 /// Debounced adds of a key that have set one deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Burst {
     first: Instant,
     /// Where the deadline is that of the burst: what moves it by other means ends the burst.
@@ -164,6 +164,23 @@ impl Entry {
     /// The record says nothing any more.
     fn is_blank(&self, now: Instant) -> bool {
         self.record == 0 && !is_after(self.held_until, now)
+    }
+
+    /// The deadline that may come: of a suspended key the end of its timeout, and not its own.
+    fn next_deadline(&self) -> Option<Deadline> {
+        let end = self.suspended.map(|suspended| Deadline {
+            level: self.level_of_end(),
+            ..suspended.end
+        });
+        end.or(self.deadline)
+    }
+
+    /// The level of the run that the end of the timeout begins.
+    fn level_of_end(&self) -> u8 {
+        let queued = self.suspended.and_then(|suspended| suspended.queued);
+        let end = self.suspended.map(|suspended| suspended.end.due);
+        let own = self.deadline.filter(|own| Some(own.due) <= end);
+        queued.max(own.map(|own| own.level)).unwrap_or(0)
     }
 
     /// The present burst: the one whose deadline the key has.
@@ -366,8 +383,8 @@ impl Model {
     /// together. Their order is not, nor which of the keys still take room that a record needs.
     pub(crate) fn cancels_in_order(&self, key: Key) -> bool {
         // A window that is open behind a closed one counts once that one is gone.
-        let mut entries = self.deadlines();
-        if entries.any(|entry| entry.opens < entry.due && self.is_due(&entry)) {
+        let mut deadlines = self.deadlines();
+        if deadlines.any(|(_, it)| it.opens < it.due && self.is_due(&it)) {
             return false;
         }
         let keys = self
@@ -657,4 +674,12 @@ fn entry_in(keys: &mut Vec<Entry>, key: Key) -> &mut Entry {
 /// Whether a time is still to come. What never comes is, also at the end of time.
 fn is_after(at: Instant, now: Instant) -> bool {
     at > now || at.is_never()
+}
+
+/// How long it is until then.
+fn left_until(at: Instant, now: Instant) -> Duration {
+    match at.is_never() {
+        true => Duration::MAX,
+        false => at.saturating_since(now),
+    }
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use requeue_core::Instant;
 
-use super::{Entry, Model, is_after};
+use super::{Model, is_after};
 use crate::operation::{Handed, Key};
 
 /// > A delay with slack is a *window*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Window {
     pub(super) opens: Instant,
     /// > Its end, `slack` later, is the key's deadline.
@@ -42,7 +42,7 @@ impl Window {
 }
 
 /// When a key is added, at what level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Deadline {
     /// When the key may be added, if an operation looks.
     pub(super) opens: Instant,
@@ -67,17 +67,6 @@ impl Deadline {
             pauses: 0,
         }
     }
-}
-
-/// A deadline that may come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Due {
-    pub(super) key: Key,
-    pub(super) opens: Instant,
-    pub(super) due: Instant,
-    number: u64,
-    pub(super) level: u8,
-    pauses: u8,
 }
 
 impl Model {
@@ -108,77 +97,53 @@ impl Model {
 
     /// When a key may run for which `why` has named this time: once its window is open.
     pub(crate) fn opens(&self, key: Key, until: Instant) -> Instant {
-        let own = self.deadline_of(key).filter(|entry| entry.due == until);
-        own.map_or(until, |entry| entry.opens)
+        let own = self.deadline_of(key).filter(|own| own.due == until);
+        own.map_or(until, |own| own.opens)
     }
 
     /// The deadlines that may come: of a suspended key the end of its timeout, and not its own.
-    pub(super) fn deadlines(&self) -> impl Iterator<Item = Due> {
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = (Key, Deadline)> {
         self.entries()
-            .filter_map(|(key, entry)| self.deadline_in(key, entry))
+            .filter_map(|(key, entry)| Some((key, entry.next_deadline()?)))
     }
 
-    fn deadline_of(&self, key: Key) -> Option<Due> {
-        self.deadline_in(key, self.entry(key))
+    fn deadline_of(&self, key: Key) -> Option<Deadline> {
+        self.entry(key).next_deadline()
     }
 
-    fn deadline_in(&self, key: Key, entry: &Entry) -> Option<Due> {
-        if let Some(suspended) = entry.suspended {
-            return Some(Due {
-                key,
-                opens: suspended.opens,
-                due: suspended.until,
-                number: suspended.number,
-                level: self.level_of_end(key),
-                pauses: 0,
-            });
-        }
-        let own = entry.deadline?;
-        Some(Due {
-            key,
-            opens: own.opens,
-            due: own.due,
-            number: own.number,
-            level: own.level,
-            pauses: own.pauses,
-        })
-    }
-
-    pub(super) fn first_deadline(&self) -> Option<Due> {
-        self.deadlines()
-            .min_by_key(|entry| (entry.due, entry.number))
+    pub(super) fn first_deadline(&self) -> Option<(Key, Deadline)> {
+        self.deadlines().min_by_key(|(_, it)| (it.due, it.number))
     }
 
     /// The earliest time that will come, and at which something does.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let first = self.first_deadline().filter(|_| !self.is_closed());
-        let due = first.map(|entry| entry.due);
+        let due = first.map(|(_, first)| first.due);
         let due = [due, self.start_due(), self.group_deadline()];
         let due = due.into_iter().flatten().min();
         due.filter(|due| !self.paused && !due.is_never())
     }
 
     /// Shutdown stops the time: what is not due by then is left over.
-    pub(super) fn is_due(&self, entry: &Due) -> bool {
-        let looks_at = if self.is_looking {
-            entry.opens
-        } else {
-            entry.due
-        };
+    pub(super) fn is_due(&self, deadline: &Deadline) -> bool {
+        let Deadline {
+            opens, due, number, ..
+        } = *deadline;
+        let looks_at = if self.is_looking { opens } else { due };
         let is_past = match self.closed {
-            Some(closed) => (entry.due, entry.number) < closed,
+            Some(closed) => (due, number) < closed,
             None => looks_at <= self.now,
         };
-        is_past && !entry.due.is_never()
+        is_past && !due.is_never()
     }
 
-    fn own_due(&self, key: Key) -> Option<Due> {
-        self.deadline_of(key).filter(|entry| self.is_due(entry))
+    fn own_due(&self, key: Key) -> Option<Deadline> {
+        self.deadline_of(key).filter(|own| self.is_due(own))
     }
 
     /// Whether deadlines have passed that no operation has applied.
     pub(crate) fn has_backlog(&self) -> bool {
-        self.deadlines().any(|entry| self.is_due(&entry))
+        self.deadlines().any(|(_, deadline)| self.is_due(&deadline))
     }
 
     /// As many steps as it takes: groups that get a token come in each, and overtake the backlog.
@@ -205,8 +170,8 @@ impl Model {
         while keys > 0 || groups > 0 {
             let first = self
                 .first_deadline()
-                .filter(|first| keys > 0 && self.is_due(first));
-            if groups > 0 && self.group_comes_first(first.map(|first| first.due)) {
+                .filter(|(_, first)| keys > 0 && self.is_due(first));
+            if groups > 0 && self.group_comes_first(first.map(|(_, first)| first.due)) {
                 self.group_comes_due();
                 (groups, released) = (groups - 1, true);
                 continue;
@@ -214,17 +179,17 @@ impl Model {
             // An operation on a key makes that key ready, also behind a closed window.
             let own = named
                 .filter(|_| keys > 0)
-                .and_then(|named| self.own_due(named));
+                .and_then(|named| Some((named, self.own_due(named)?)));
             let last = own.filter(|_| keys == 1);
-            let Some(next) = last.or(first).or(own) else {
+            let Some((key, next)) = last.or(first).or(own) else {
                 break;
             };
-            self.come_due(next);
+            self.come_due(key, next);
             // The end of a suspension and the key's own deadline may both have passed. If a hold
             // delays it then, and nothing else runs, the next one comes.
-            let comes_again = last.is_some_and(|own| self.own_due(own.key).is_some());
+            let comes_again = last.is_some_and(|(own, _)| self.own_due(own).is_some());
             // After shutdown a key that a hold delays then takes no other's turn.
-            let entry = self.entry(next.key);
+            let entry = self.entry(key);
             let is_put_off = self.is_closed() && entry.queued.is_none() && entry.deadline.is_some();
             let goes_on = self.has_suspended && keys == 1 && (self.has_no_work() || is_put_off);
             keys -= usize::from(!comes_again && !goes_on);
@@ -234,18 +199,18 @@ impl Model {
     }
 
     /// A key counts as ready since the look, or since its deadline if that is earlier.
-    fn come_due(&mut self, entry: Due) {
+    fn come_due(&mut self, key: Key, deadline: Deadline) {
         let at = match self.is_closed() {
-            true => entry.due,
-            false => entry.due.min(self.now),
+            true => deadline.due,
+            false => deadline.due.min(self.now),
         };
-        if self.entry(entry.key).suspended.is_some() {
-            return self.end_suspension(entry.key, at, true);
+        if self.entry(key).suspended.is_some() {
+            return self.end_suspension(key, at, true);
         }
-        self.entry_mut(entry.key).deadline = None;
-        self.mark(entry.key, at, entry.level);
-        if entry.pauses > 0 {
-            self.entry_mut(entry.key).pauses = entry.pauses;
+        self.entry_mut(key).deadline = None;
+        self.mark(key, at, deadline.level);
+        if deadline.pauses > 0 {
+            self.entry_mut(key).pauses = deadline.pauses;
         }
     }
 
@@ -286,7 +251,7 @@ impl Model {
     /// The deadline of a key comes, if it has passed. Returns whether it has.
     pub(super) fn release_own(&mut self, key: Key) -> bool {
         let own = self.own_due(key);
-        own.map(|own| self.come_due(own)).is_some()
+        own.map(|own| self.come_due(key, own)).is_some()
     }
 
     /// What is handed out next, with no deadline that has passed.
@@ -346,10 +311,10 @@ impl Model {
             return;
         }
         self.release_all();
-        let mut deadlines: Vec<Due> = self.deadlines().collect();
-        deadlines.sort_by_key(|entry| (entry.due, entry.number));
-        for entry in deadlines {
-            self.end_delay(entry.key);
+        let mut deadlines: Vec<_> = self.deadlines().collect();
+        deadlines.sort_by_key(|(_, it)| (it.due, it.number));
+        for (key, _) in deadlines {
+            self.end_delay(key);
         }
     }
 

@@ -1,9 +1,8 @@
 //! What of a model a later call could still tell.
 
-use std::hash::{Hash, Hasher};
-
 use requeue_core::Instant;
 
+use super::deadlines::Deadline;
 use super::{Burst, Entry, Model, Queued};
 use crate::operation::{Key, Ticket};
 
@@ -11,7 +10,7 @@ use crate::operation::{Key, Ticket};
 ///
 /// Two models with the same fingerprint answer every later call alike, but for what they have
 /// reported to their metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     limiter: String,
     now: Instant,
@@ -24,21 +23,6 @@ pub struct Fingerprint {
     paused: bool,
     has_suspended: bool,
     drains: Vec<bool>,
-}
-
-impl Hash for Fingerprint {
-    /// What is left out differs seldom if the rest is the same.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        for (key, entry) in &self.keys {
-            let deadline = entry
-                .deadline
-                .map(|it| (it.due.as_nanos(), it.number, it.level));
-            let queued = entry.queued.map(|queued| queued.level);
-            (key, entry.ready, queued, entry.active, deadline).hash(state);
-            (entry.suspended.is_some(), entry.rests).hash(state);
-        }
-        (self.now.as_nanos(), &self.due).hash(state);
-    }
 }
 
 impl Fingerprint {
@@ -56,13 +40,9 @@ impl Fingerprint {
         };
         for (_, entry) in &mut self.keys {
             relative(&mut entry.held_until);
-            if let Some(deadline) = &mut entry.deadline {
+            for deadline in entry.deadlines_mut() {
                 relative(&mut deadline.opens);
                 relative(&mut deadline.due);
-            }
-            if let Some(suspended) = &mut entry.suspended {
-                relative(&mut suspended.opens);
-                relative(&mut suspended.until);
             }
             if let Some(burst) = &mut entry.burst {
                 burst.first = Instant::EPOCH + now.saturating_since(burst.first);
@@ -76,57 +56,35 @@ impl Fingerprint {
 impl Model {
     /// Returns what a later call can still tell of this model.
     pub fn fingerprint(&self) -> Fingerprint {
-        let mut deadlines: Vec<_> = self
-            .entries()
-            .flat_map(|(key, entry)| {
-                let own = entry.deadline.map(|own| (own.due, own.number, key, false));
-                let end = entry
-                    .suspended
-                    .map(|end| (end.until, end.number, key, true));
-                own.into_iter().chain(end)
+        let held = self.entries().filter(|(_, entry)| entry.is_held());
+        let mut keys: Vec<(Key, Entry)> = held
+            .map(|(key, entry)| {
+                let entry = Entry {
+                    queued: entry.queued.map(|queued| Queued {
+                        added: Instant::EPOCH,
+                        ..queued
+                    }),
+                    running: if entry.active { entry.running } else { 0 },
+                    burst: entry.present_burst().map(|burst| Burst {
+                        due: Instant::EPOCH,
+                        ..burst
+                    }),
+                    run: 0,
+                    started: None,
+                    first_added: None,
+                    ..entry.clone()
+                };
+                (key, entry)
             })
             .collect();
-        deadlines.sort_unstable();
-        let rank = |key: Key, is_end: bool| {
-            let place = deadlines
-                .iter()
-                .position(|it| (it.2, it.3) == (key, is_end));
-            place.map_or(0, |place| place as u64)
-        };
-        let place = |keys: &[Key], key: Key| {
-            let place = keys.iter().position(|other| *other == key);
-            place.map(|place| place as u64)
-        };
-        let (ready, records) = (self.ready(), self.records());
-        let told = |(key, entry): (Key, &Entry)| {
-            let mut told = Entry {
-                queued: entry.queued.map(|queued| Queued {
-                    added: Instant::EPOCH,
-                    ..queued
-                }),
-                ready: place(&ready, key),
-                running: if entry.active { entry.running } else { 0 },
-                burst: entry.present_burst().map(|burst| Burst {
-                    due: Instant::EPOCH,
-                    ..burst
-                }),
-                rests: place(&records, key),
-                run: 0,
-                started: None,
-                first_added: None,
-                ..entry.clone()
-            };
-            if let Some(deadline) = &mut told.deadline {
-                deadline.number = rank(key, false);
-            }
-            if let Some(suspended) = &mut told.suspended {
-                suspended.number = rank(key, true);
-            }
-            (key, told)
-        };
-        let keys = self.entries().filter(|(_, entry)| entry.is_held());
+        let ready = keys.iter_mut().filter_map(|(_, told)| told.ready.as_mut());
+        rank(ready.map(|place| (Instant::EPOCH, place)));
+        let records = keys.iter_mut().filter_map(|(_, told)| told.rests.as_mut());
+        rank(records.map(|place| (Instant::EPOCH, place)));
+        let deadlines = keys.iter_mut().flat_map(|(_, told)| told.deadlines_mut());
+        rank(deadlines.map(|deadline| (deadline.due, &mut deadline.number)));
         let is_planned = self.count(|entry| entry.plan.is_some()) > 0;
-        let due = self.deadlines().filter(|entry| self.is_due(entry));
+        let due = self.deadlines().filter(|(_, it)| self.is_due(it));
         let Self {
             limiter,
             policy,
@@ -137,8 +95,8 @@ impl Model {
         Fingerprint {
             limiter: format!("{limiter:?}, {policy:?}, {groups:?}, {age_limit:?}"),
             now: self.now,
-            keys: keys.map(told).collect(),
-            due: self.closed.map(|_| due.map(|entry| entry.key).collect()),
+            keys,
+            due: self.closed.map(|_| due.map(|(key, _)| key).collect()),
             closed_at: self.closed.filter(|_| is_planned).map(|closed| closed.0),
             paused: self.paused,
             has_suspended: self.has_suspended,
@@ -149,6 +107,22 @@ impl Model {
     /// Returns the key of a run; `None` if the run is over.
     pub fn key_of(&self, ticket: Ticket) -> Option<Key> {
         self.is_current(ticket).then_some(ticket.key)
+    }
+}
+
+impl Entry {
+    fn deadlines_mut(&mut self) -> impl Iterator<Item = &mut Deadline> {
+        let end = self.suspended.as_mut().map(|suspended| &mut suspended.end);
+        self.deadline.iter_mut().chain(end)
+    }
+}
+
+/// Numbers these anew, in the order of their times and of the numbers that they have.
+fn rank<'a>(numbers: impl Iterator<Item = (Instant, &'a mut u64)>) {
+    let mut numbers: Vec<_> = numbers.collect();
+    numbers.sort_unstable();
+    for (rank, (_, number)) in (0..).zip(numbers) {
+        *number = rank;
     }
 }
 

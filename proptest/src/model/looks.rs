@@ -17,10 +17,10 @@ impl Model {
         known.dirty = entry.active && entry.queued.is_some();
         known.cancelled = entry.cancelled;
         known.due = entry.deadline.map(|deadline| deadline.due);
-        known.suspended = entry.suspended.map(|suspended| suspended.until);
+        known.suspended = entry.suspended.map(|suspended| suspended.end.due);
         known.failures = self.failures_of(key);
         known.priority = match entry.deadline {
-            _ if entry.suspended.is_some() => self.level_of_end(key),
+            _ if entry.suspended.is_some() => entry.level_of_end(),
             _ if entry.queued.is_some() => entry.level(),
             _ if entry.active => entry.running,
             Some(deadline) => deadline.level,
@@ -81,7 +81,7 @@ impl Model {
         self.keeps_times
             && firsts.all(|queued| since(queued.added) <= ready_max)
             && runs.all(|began| since(began) <= run_max)
-            && overdue.all(|deadline| since(deadline.due) <= ready_max)
+            && overdue.all(|(_, deadline)| since(deadline.due) <= ready_max)
     }
 
     /// metrics.go, updateUnfinishedWork: not while shutting down.
@@ -114,7 +114,7 @@ impl Model {
             _ if entry.ready.is_some() => self.reason_of_ready(key),
             _ if self.is_closed() => Why::Closed,
             (Some(suspended), _) => Why::Suspended {
-                until: suspended.until,
+                until: suspended.end.due,
                 again: entry.runs_anyway(),
             },
             (None, Some(deadline)) => self.reason_of_delayed(key, deadline.due, deadline.backs_off),

@@ -7,7 +7,7 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::{Action, Added, Finished, Instant};
 
 use super::deadlines::Window;
-use super::{Model, entry_in, is_after};
+use super::{Model, entry_in, is_after, left_until};
 use crate::operation::{Handed, Key, Run, Ticket};
 use crate::subject::group_of;
 
@@ -135,10 +135,7 @@ impl Model {
         let was_dirty = self.entry(key).queued.is_some();
         let ready = self.end_run(key);
         let held = self.held_until(key);
-        let left = match held.saturating_since(self.now) {
-            _ if held.is_never() => Duration::MAX,
-            left => left,
-        };
+        let left = left_until(held, self.now);
         if let (Action::Poll(..), Some(window), false) = (action, window, was_dirty) {
             self.pause_until(key, window.due.max(held), pauses);
         }

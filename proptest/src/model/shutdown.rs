@@ -1,11 +1,9 @@
 //! The end: queue.go's ShutDown and ShutDownWithDrain, what is left over, and who waits for it.
 
-use std::time::Duration;
-
 use requeue_core::Instant;
 use requeue_core::binding::Drained;
 
-use super::Model;
+use super::{Model, left_until};
 use crate::operation::{Drain, Key, Left, left_over};
 
 /// A wait for the work of a key that was known when it began.
@@ -79,19 +77,16 @@ impl Model {
             self.groups_come_due();
         }
         self.without_time(Self::release_all);
-        let first = self.first_deadline()?;
-        let failures = self.failures_of(first.key);
-        let entry = self.entry_mut(first.key);
+        let (key, first) = self.first_deadline()?;
+        let failures = self.failures_of(key);
+        let entry = self.entry_mut(key);
         entry.deadline = None;
         if !entry.active && entry.ready.is_none() {
             (entry.suspended, entry.plan) = (None, None);
         }
         self.settle();
-        let left = match first.due.saturating_since(self.now) {
-            _ if first.due.is_never() => Duration::MAX,
-            left => left,
-        };
-        Some(left_over(first.key, left, failures, first.level))
+        let left = left_until(first.due, self.now);
+        Some(left_over(key, left, failures, first.level))
     }
 
     pub(super) fn take_ready(&mut self) -> Option<Left> {

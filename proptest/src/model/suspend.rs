@@ -5,24 +5,21 @@ use std::time::Duration;
 
 use requeue_core::{Added, Instant};
 
-use super::deadlines::Window;
-use super::{Model, is_after};
+use super::deadlines::{Deadline, Window};
+use super::{Model, is_after, left_until};
 use crate::operation::Key;
 
 /// A key that is not handed out before it is resumed, or its timeout ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Suspended {
     /// > The timeout of `suspend(key, timeout)` has no slack. That of `Action::Suspend` may have some
-    pub(super) opens: Instant,
-    pub(super) until: Instant,
-    /// That of its place among the deadlines.
-    pub(super) number: u64,
+    pub(super) end: Deadline,
     /// The level of the run that was asked for since.
     pub(super) queued: Option<u8>,
 }
 
 /// How a key will be suspended when its run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Plan {
     pub(super) window: Window,
     /// The action asks for a run after that.
@@ -36,24 +33,11 @@ impl fmt::Display for Suspended {
         } else {
             ""
         };
-        write!(f, "until {}{added}", self.until)
+        write!(f, "until {}{added}", self.end.due)
     }
 }
 
 impl Model {
-    /// The level of the run that the end of the timeout begins.
-    pub(super) fn level_of_end(&self, key: Key) -> u8 {
-        let entry = self.entry(key);
-        let Some(suspended) = entry.suspended else {
-            return 0;
-        };
-        let own = entry.deadline.filter(|own| own.due <= suspended.until);
-        suspended
-            .queued
-            .unwrap_or(0)
-            .max(own.map_or(0, |own| own.level))
-    }
-
     pub(super) fn suspend(&mut self, key: Key, until: Instant) -> bool {
         if self.is_closed() {
             return false;
@@ -120,12 +104,8 @@ impl Model {
         let entry = self.entry_mut(key);
         entry.timed_out = false;
         entry.end_pause();
-        entry.suspended = Some(Suspended {
-            opens: window.opens,
-            until: window.due,
-            number,
-            queued,
-        });
+        let end = Deadline::new(window, number, 0);
+        entry.suspended = Some(Suspended { end, queued });
         self.has_suspended = true;
         self.has_windows |= window.opens != window.due;
         // Its own deadline has no slack any more.
@@ -210,10 +190,7 @@ impl Model {
 
     /// How long a key is suspended, without slack.
     pub(super) fn suspension_left(&self, key: Key) -> Option<Duration> {
-        let until = self.entry(key).suspended?.opens;
-        Some(match until.saturating_since(self.now) {
-            _ if until.is_never() => Duration::MAX,
-            left => left,
-        })
+        let suspended = self.entry(key).suspended?;
+        Some(left_until(suspended.end.opens, self.now))
     }
 }
