@@ -1,10 +1,11 @@
 //! Groups and levels: whose turn it is.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use requeue_core::{Instant, Why};
 
-use super::{Model, is_after};
+use super::{Entry, Model, is_after};
 use crate::operation::Key;
 use crate::subject::{Cap, GroupFigures, GroupOrder, Rate, group_of};
 
@@ -13,31 +14,33 @@ use crate::subject::{Cap, GroupFigures, GroupOrder, Rate, group_of};
 pub(super) struct Turns {
     /// The limits of groups that have none of their own.
     cap: Cap,
-    own: Vec<(u8, Cap)>,
-    paused: Vec<u8>,
-    /// The rate that each group has had last, as far as that has been noticed.
-    rates: Vec<(u8, Option<Rate>)>,
-    /// What is left of the rates.
-    buckets: Vec<(u8, Bucket)>,
+    /// All that [`group_of`] knows, by number.
+    groups: [Group; 3],
     /// Groups without a token, and when they get one, in the order in which they ran out.
     resting: Vec<(u8, Instant)>,
-    /// Groups that may not start a run, as far as that has been noticed.
-    blocked: Vec<u8>,
-    /// Those of them that have ready keys, longest first.
+    /// Blocked groups that have ready keys, longest first.
     waiting: Vec<u8>,
     /// Whose turn it is at each level, and how many keys they have given in it.
     turns: Vec<(Place, u16)>,
 }
 
+#[derive(Clone, Debug, Default)]
+struct Group {
+    cap: Option<Cap>,
+    is_paused: bool,
+    /// What is left of its rate, as far as that has been noticed.
+    bucket: Option<Bucket>,
+    /// It may not start a run, as far as that has been noticed.
+    is_blocked: bool,
+}
+
 /// A level and a group.
 type Place = (u8, u8);
 
-/// What is left of a rate, in parts of a nanosecond: a token is as many as there are between two of
-/// them.
+/// What is left of a rate, in parts of a nanosecond.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    token: i128,
-    full: i128,
+    rate: Rate,
     left: i128,
     at: Instant,
 }
@@ -46,16 +49,25 @@ struct Bucket {
 const PARTS: i128 = 1 << 32;
 
 impl Bucket {
-    /// > The rate is exact over time: rounding errors do not add up.
     fn full(rate: Rate) -> Self {
-        let token = (1e9 / rate.per_second.0 * PARTS as f64) as i128;
-        let full = token * i128::from(rate.burst);
-        Self {
-            token,
-            full,
-            left: full,
+        let mut bucket = Self {
+            rate,
+            left: 0,
             at: Instant::EPOCH,
-        }
+        };
+        bucket.left = bucket.most();
+        bucket
+    }
+
+    /// The parts of a token: as many as there are between two of them.
+    ///
+    /// > The rate is exact over time: rounding errors do not add up.
+    fn token(&self) -> i128 {
+        (1e9 / self.rate.per_second.0 * PARTS as f64) as i128
+    }
+
+    fn most(&self) -> i128 {
+        self.token() * i128::from(self.rate.burst)
     }
 
     /// Takes a token. Returns how long there is none then, to the nearest nanosecond: being late by
@@ -63,45 +75,36 @@ impl Bucket {
     fn take(&mut self, now: Instant) -> Duration {
         let earned = now.saturating_since(self.at).as_nanos() as i128 * PARTS;
         self.left += earned;
-        if self.left - self.full > PARTS / 2 {
-            self.left = self.full;
+        if self.left - self.most() > PARTS / 2 {
+            self.left = self.most();
         }
-        self.left -= self.token;
+        self.left -= self.token();
         self.at = now;
-        let lacks = (self.token - self.left + PARTS / 2) / PARTS;
+        let lacks = (self.token() - self.left + PARTS / 2) / PARTS;
         Duration::from_nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 }
 
 impl Turns {
-    fn cap_of(&self, group: u8) -> Cap {
-        let own = self.own.iter().find(|(name, _)| *name == group);
-        own.map_or(self.cap, |(_, cap)| *cap)
+    fn group(&mut self, group: u8) -> &mut Group {
+        &mut self.groups[usize::from(group)]
     }
 
-    /// When a group without a token gets one.
-    fn rests_until(&self, group: u8) -> Option<Instant> {
-        let mut resting = self.resting.iter();
-        resting
-            .find(|(name, _)| *name == group)
-            .map(|(_, until)| *until)
+    fn known(&self, group: u8) -> &Group {
+        &self.groups[usize::from(group)]
+    }
+
+    fn cap_of(&self, group: u8) -> Cap {
+        self.known(group).cap.unwrap_or(self.cap)
     }
 
     /// A rate that has changed begins with a full bucket.
     fn fill_bucket(&mut self, group: u8) {
         let rate = self.cap_of(group).rate.filter(Rate::is_valid);
-        let has_bucket = self.buckets.iter().any(|(name, _)| *name == group);
-        let is_same = match rate {
-            Some(_) => has_bucket && self.rates.contains(&(group, rate)),
-            None => !has_bucket,
-        };
-        if !is_same {
-            self.buckets.retain(|(name, _)| *name != group);
+        let bucket = &mut self.group(group).bucket;
+        if bucket.map(|bucket| bucket.rate) != rate {
+            *bucket = rate.map(Bucket::full);
             self.resting.retain(|(name, _)| *name != group);
-            self.buckets
-                .extend(rate.map(|rate| (group, Bucket::full(rate))));
-            self.rates.retain(|(name, _)| *name != group);
-            self.rates.push((group, rate));
         }
     }
 }
@@ -118,21 +121,15 @@ impl Model {
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
                 let mut places: Vec<Place> = turns.turns.iter().map(|turn| turn.0).collect();
-                places.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+                places.sort_by_key(|(level, _)| Reverse(*level));
                 for (_, group) in places {
                     self.refresh(group);
                 }
                 return self.review();
             }
-            GroupOrder::Limit(group, cap) => {
-                turns.own.retain(|(name, _)| *name != group);
-                turns.own.extend(cap.map(|cap| (group, cap)));
-            }
-            GroupOrder::Pause(group) => {
-                turns.paused.retain(|name| *name != group);
-                turns.paused.push(group);
-            }
-            GroupOrder::Unpause(group) => turns.paused.retain(|name| *name != group),
+            GroupOrder::Limit(group, cap) => turns.group(group).cap = cap,
+            GroupOrder::Pause(group) => turns.group(group).is_paused = true,
+            GroupOrder::Unpause(group) => turns.group(group).is_paused = false,
         }
         self.refresh(order.group());
     }
@@ -170,15 +167,14 @@ impl Model {
     /// > at all.
     fn blocked_by(&self, group: u8) -> Option<Why> {
         let turns = self.groups.as_ref()?;
-        let is_own = |key: &Key| group_of(key) == group;
-        let active = self.keys_that(|entry| entry.active).filter(is_own).count();
+        let active = self.count_in(group, |entry| entry.active);
         let most = turns.cap_of(group).most_active();
-        if turns.paused.contains(&group) && !self.is_closed() {
+        if turns.known(group).is_paused && !self.is_closed() {
             Some(Why::GroupPaused)
         } else if active >= most.max(usize::from(self.is_closed())) {
             Some(Why::GroupAtLimit)
         } else {
-            let until = turns.rests_until(group)?;
+            let (_, until) = *turns.resting.iter().find(|(name, _)| *name == group)?;
             Some(Why::GroupNoToken { until })
         }
     }
@@ -194,20 +190,25 @@ impl Model {
 
     pub(super) fn group_figures(&self, group: u8) -> Option<GroupFigures> {
         let turns = self.groups.as_ref()?;
-        let is_own = |key: &Key| group_of(key) == group;
-        let held = self.keys_that(super::Entry::is_held).filter(is_own).count();
-        let ready = self.ready().into_iter().filter(is_own).count();
+        let held = self.count_in(group, Entry::is_held);
+        let ready = self.count_in(group, |entry| entry.ready.is_some());
         let blocked = match self.blocked_by(group) {
             Some(Why::GroupNoToken { .. }) => ready > 0,
             blocked => blocked.is_some(),
         };
         (held > 0).then_some(GroupFigures {
             ready,
-            active: self.keys_that(|entry| entry.active).filter(is_own).count(),
+            active: self.count_in(group, |entry| entry.active),
             held,
             blocked,
-            paused: turns.paused.contains(&group) && !self.is_closed(),
+            paused: turns.known(group).is_paused && !self.is_closed(),
         })
+    }
+
+    fn count_in(&self, group: u8, is: impl Fn(&Entry) -> bool) -> usize {
+        self.keys_that(is)
+            .filter(|key| group_of(key) == group)
+            .count()
     }
 
     /// Notices whether a group may start a run.
@@ -218,14 +219,28 @@ impl Model {
         turns.fill_bucket(group);
         let is_blocked = self.blocked_by(group).is_some();
         if let Some(turns) = &mut self.groups {
-            turns.blocked.retain(|name| *name != group);
-            turns.blocked.extend(is_blocked.then_some(group));
+            turns.group(group).is_blocked = is_blocked;
         }
         self.take_places();
     }
 
+    /// The level and the group of a key. Without groups all keys are of one.
     fn place_of(&self, key: Key) -> Place {
-        (self.entry(key).level(), group_of(&key))
+        let group = self.groups.as_ref().map_or(0, |_| group_of(&key));
+        (self.entry(key).level(), group)
+    }
+
+    fn places_of_ready(&self) -> Vec<Place> {
+        let ready = self.ready().into_iter();
+        ready.map(|key| self.place_of(key)).collect()
+    }
+
+    /// The places that may give the next key, in turn.
+    fn places(&self) -> Vec<Place> {
+        match &self.groups {
+            Some(turns) => turns.turns.iter().map(|turn| turn.0).collect(),
+            None => self.places_of_ready(),
+        }
     }
 
     /// Every group takes the places that it should have, and leaves the others.
@@ -233,29 +248,24 @@ impl Model {
         if self.groups.is_none() {
             return;
         }
-        let places: Vec<Place> = self
-            .ready()
-            .into_iter()
-            .map(|key| self.place_of(key))
-            .collect();
+        let places = self.places_of_ready();
         let Some(turns) = &mut self.groups else {
             return;
         };
-        let blocked = &turns.blocked;
-        let is_ready = |group: &u8| places.iter().any(|(_, name)| name == group);
-        turns
-            .turns
-            .retain(|(place, _)| places.contains(place) && !blocked.contains(&place.1));
-        turns
-            .waiting
-            .retain(|group| is_ready(group) && blocked.contains(group));
-        for place in places.iter().copied() {
-            if blocked.contains(&place.1) {
-                if !turns.waiting.contains(&place.1) {
-                    turns.waiting.push(place.1);
-                }
-            } else if turns.turns.iter().all(|(other, _)| *other != place) {
+        let (blocked, open): (Vec<Place>, Vec<Place>) = places
+            .into_iter()
+            .partition(|(_, group)| turns.known(*group).is_blocked);
+        turns.turns.retain(|(place, _)| open.contains(place));
+        for place in open {
+            if turns.turns.iter().all(|(other, _)| *other != place) {
                 turns.turns.push((place, 0));
+            }
+        }
+        let blocked: Vec<u8> = blocked.into_iter().map(|place| place.1).collect();
+        turns.waiting.retain(|group| blocked.contains(group));
+        for group in blocked {
+            if !turns.waiting.contains(&group) {
+                turns.waiting.push(group);
             }
         }
     }
@@ -270,25 +280,23 @@ impl Model {
     }
 
     fn has_ready(&self, group: u8) -> bool {
-        let mut ready = self.keys_that(|entry| entry.ready.is_some());
-        ready.any(|key| group_of(&key) == group)
+        self.count_in(group, |entry| entry.ready.is_some()) > 0
+    }
+
+    /// The group that gets a token next of those that have ready keys, and when.
+    fn next_token(&self) -> Option<(u8, Instant)> {
+        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
+        let dues = resting.filter(|(group, at)| !at.is_never() && self.has_ready(*group));
+        dues.min_by_key(|(_, at)| *at).copied()
     }
 
     pub(super) fn group_deadline(&self) -> Option<Instant> {
-        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
-        let dues = resting.filter(|(group, at)| !at.is_never() && self.has_ready(*group));
-        dues.map(|(_, at)| *at).min()
+        self.next_token().map(|(_, at)| at)
     }
 
-    /// The rate of that group allows a run.
+    /// The rate of the next group allows a run.
     pub(super) fn group_comes_due(&mut self) {
-        let due = self.group_deadline();
-        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
-        let mut resting = resting.filter(|(_, at)| Some(*at) == due);
-        let group = resting
-            .find(|(group, _)| self.has_ready(*group))
-            .map(|(group, _)| *group);
-        if let (Some(group), Some(turns)) = (group, &mut self.groups) {
+        if let (Some((group, _)), Some(turns)) = (self.next_token(), &mut self.groups) {
             turns.resting.retain(|(name, _)| *name != group);
             self.refresh(group);
         }
@@ -315,52 +323,43 @@ impl Model {
     ///
     /// > The highest level that has a key to hand out is served first, and its groups in turn.
     fn first_place(&self) -> Option<Place> {
-        let turns = || {
-            self.groups
-                .iter()
-                .flat_map(|turns| &turns.turns)
-                .map(|turn| turn.0)
-        };
-        let highest = turns().map(|(level, _)| level).max()?;
-        turns().find(|(level, _)| *level == highest)
+        let places = self.places().into_iter();
+        places.min_by_key(|(level, _)| Reverse(*level))
     }
 
-    /// Whether a group with ready keys may start a run; `None` if there are no groups.
-    pub(super) fn has_a_turn(&self) -> Option<bool> {
-        Some(!self.groups.as_ref()?.turns.is_empty())
+    /// Whether a ready key may be handed out, whatever the time.
+    pub(super) fn has_a_turn(&self) -> bool {
+        !self.places().is_empty()
     }
 
     fn first_at(&self, place: Place) -> Option<Key> {
-        self.ready()
-            .into_iter()
-            .find(|key| self.place_of(*key) == place)
-    }
-
-    /// The first of these keys that has the highest level among them.
-    fn highest(&self, keys: impl Iterator<Item = Key> + Clone) -> Option<Key> {
-        let level = |key: &Key| self.entry(*key).level();
-        let highest = keys.clone().map(|key| level(&key)).max()?;
-        keys.into_iter().find(|key| level(key) == highest)
+        let mut ready = self.ready().into_iter();
+        ready.find(|key| self.place_of(*key) == place)
     }
 
     /// The key that is handed out next, but for those that have aged.
     pub(super) fn first(&self) -> Option<Key> {
-        match &self.groups {
-            Some(_) => self.first_at(self.first_place()?),
-            None => self.highest(self.ready().into_iter()),
-        }
+        self.first_at(self.first_place()?)
     }
 
     /// The first key that is left over, whatever its group may do.
     pub(super) fn first_left(&self) -> Option<Key> {
-        let waiting = self.groups.as_ref().and_then(|turns| turns.waiting.first());
         self.first().or_else(|| {
-            let own = self
-                .ready()
-                .into_iter()
-                .filter(|key| Some(&group_of(key)) == waiting);
-            self.highest(own.collect::<Vec<_>>().into_iter())
+            let waiting = *self.groups.as_ref()?.waiting.first()?;
+            let own = self.ready().into_iter();
+            own.filter(|key| group_of(key) == waiting)
+                .min_by_key(|key| Reverse(self.entry(*key).level()))
         })
+    }
+
+    /// The key that is next at each level, the highest first.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = Key> {
+        let places = self.places();
+        let first = move |level| {
+            let place = places.iter().find(|place| place.0 == level)?;
+            self.first_at(*place)
+        };
+        (0..self.abilities.levels).rev().filter_map(first)
     }
 
     /// Of the keys that are next at their levels and have waited for too long, the oldest; of two,
@@ -374,47 +373,21 @@ impl Model {
     /// > is raised to a higher level keeps its age.
     pub(super) fn first_aged(&self) -> Option<Key> {
         let after = self.age_limit?;
-        let next = |level: u8| match &self.groups {
-            Some(turns) => {
-                let mut places = turns.turns.iter().map(|turn| turn.0);
-                self.first_at(places.find(|place| place.0 == level)?)
-            }
-            None => {
-                let mut ready = self.ready().into_iter();
-                ready.find(|key| self.entry(*key).level() == level)
-            }
-        };
         let since = |key: &Key| {
-            self.entry(*key)
-                .queued
-                .map_or(self.now, |queued| queued.added)
+            let queued = self.entry(*key).queued;
+            queued.map_or(self.now, |queued| queued.added)
         };
-        let firsts = (0..self.abilities.levels).rev().filter_map(next);
-        let aged = firsts.filter(|key| self.now.saturating_since(since(key)) > after);
+        let waited = |key: &Key| self.now.saturating_since(since(key));
+        let aged = self.firsts().filter(|key| waited(key) > after);
         aged.min_by_key(since)
     }
 
     /// The newest key of the lowest level, if it is below another.
     pub(super) fn newest_below(&self, level: u8) -> Option<Key> {
-        let places: Vec<Place> = match &self.groups {
-            Some(turns) => turns.turns.iter().map(|turn| turn.0).collect(),
-            None => self
-                .ready()
-                .into_iter()
-                .map(|key| self.place_of(key))
-                .collect(),
-        };
-        let lowest = places
-            .iter()
-            .map(|place| place.0)
-            .min()
-            .filter(|lowest| *lowest < level)?;
-        let last = places.into_iter().rev().find(|place| place.0 == lowest)?;
+        let places = self.places().into_iter().rev();
+        let last = places.min_by_key(|(level, _)| *level)?;
         let mut newest = self.ready().into_iter().rev();
-        newest.find(|key| match self.groups {
-            Some(_) => self.place_of(*key) == last,
-            None => self.entry(*key).level() == lowest,
-        })
+        newest.find(|key| last.0 < level && self.place_of(*key) == last)
     }
 
     /// The key of a group was handed out: it is active now.
@@ -438,7 +411,7 @@ impl Model {
                 turns.turns[at].1 = served + 1;
             }
         }
-        if let Some((_, bucket)) = turns.buckets.iter_mut().find(|(name, _)| *name == group) {
+        if let Some(bucket) = &mut turns.group(group).bucket {
             let rest = bucket.take(now);
             if !rest.is_zero() {
                 turns.resting.push((group, now + rest));

@@ -68,14 +68,7 @@ impl Model {
     pub(super) fn is_within(&mut self, ready_max: Duration, run_max: Duration) -> bool {
         self.arrive();
         let since = |at: Instant| self.now.saturating_since(at);
-        let first_at = |level| {
-            let mut queued = self
-                .ready()
-                .into_iter()
-                .filter_map(|key| self.entry(key).queued);
-            queued.find(|queued| queued.level == level)
-        };
-        let mut firsts = (0..self.abilities.levels).filter_map(first_at);
+        let mut firsts = self.firsts().filter_map(|key| self.entry(key).queued);
         let mut runs = self.keys.iter().filter_map(|entry| entry.started);
         let mut overdue = self.deadlines().filter(|_| !self.is_closed());
         self.keeps_times

@@ -359,11 +359,7 @@ impl Model {
     /// The earliest start of the first ready key. `None` if there is no rate.
     pub(crate) fn start_due(&self) -> Option<Instant> {
         let start = self.policy.next_start();
-        let has_a_turn = || match self.has_a_turn() {
-            Some(has_a_turn) => has_a_turn,
-            None => self.count(|entry| entry.ready.is_some()) > 0,
-        };
-        (start > Instant::EPOCH && has_a_turn()).then_some(start)
+        (start > Instant::EPOCH && self.has_a_turn()).then_some(start)
     }
 
     /// Whether there is a key now for a call that sleeps. An open window wakes no call.
