@@ -136,6 +136,10 @@ impl Entry {
         self.queued.map_or(0, |queued| queued.level)
     }
 
+    fn is_dirty(&self) -> bool {
+        self.active && self.queued.is_some()
+    }
+
     fn has_work(&self) -> bool {
         let waits = self.deadline.is_some() || self.suspended.is_some();
         self.queued.is_some() || self.active || waits
@@ -332,11 +336,9 @@ impl Model {
         let records = self.count(|entry| entry.rests.is_some());
         let too_many = records.saturating_sub(self.failure_records_max);
         let too_many = too_many.max(self.surplus());
-        if too_many > 0 {
-            for oldest in self.records().into_iter().take(too_many) {
-                self.entry_mut(oldest).forget();
-                self.entry_mut(oldest).rests = None;
-            }
+        for oldest in self.records().into_iter().take(too_many) {
+            self.entry_mut(oldest).forget();
+            self.entry_mut(oldest).rests = None;
         }
         for entry in &mut self.keys {
             if !entry.is_held() {
@@ -387,18 +389,11 @@ impl Model {
         if deadlines.any(|(_, it)| it.opens < it.due && self.is_due(&it)) {
             return false;
         }
-        let keys = self
-            .with_work_from(key)
-            .into_iter()
-            .map(|key| self.entry(key));
-        match keys
-            .filter(|entry| entry.has_record() && !entry.active)
-            .count()
-        {
-            0 => true,
-            1 => self.surplus() == 0,
-            _ => false,
-        }
+        let keys = self.with_work_from(key).into_iter();
+        let mut rest = keys
+            .map(|key| self.entry(key))
+            .filter(|entry| entry.has_record() && !entry.active);
+        rest.next().is_none() || rest.next().is_none() && self.surplus() == 0
     }
 
     /// The key leaves all lists but that of its failures.
@@ -619,42 +614,31 @@ impl Subject for Model {
 /// What a reader of a failing test wants to know.
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut state = Vec::new();
-        let mut add = |what: &str, keys: Vec<String>| {
-            if !keys.is_empty() {
-                state.push(format!("{what} {}", keys.join(", ")));
-            }
-        };
-        let named =
-            |is: fn(&Entry) -> bool| self.keys_that(is).map(|key| key.to_string()).collect();
         let told = |tell: fn(&Entry) -> Option<String>| {
-            let keys = self.entries();
-            keys.filter_map(|(key, entry)| Some(format!("{key} {}", tell(entry)?)))
-                .collect()
+            let told = |(key, entry)| Some(format!("{key}{}", tell(entry)?));
+            Vec::from_iter(self.entries().filter_map(told))
         };
-        add("ready", self.ready().iter().map(Key::to_string).collect());
-        add("active", named(|entry| entry.active));
-        add(
-            "dirty",
-            named(|entry| entry.active && entry.queued.is_some()),
-        );
-        add(
-            "delayed",
-            told(|entry| Some(format!("until {}", entry.deadline?.due))),
-        );
-        add(
-            "suspended",
-            told(|entry| Some(entry.suspended?.to_string())),
-        );
         let failed = self.keys_that(Entry::has_record);
         let failed = failed.map(|key| format!("{key} with {}", self.failures_of(key)));
-        add("failures of", failed.collect());
-        if self.paused {
-            state.push(String::from("paused"));
-        }
-        if self.is_closed() {
-            state.push(String::from("shut down"));
-        }
+        let lists = [
+            ("ready", self.ready().iter().map(Key::to_string).collect()),
+            ("active", told(|entry| entry.active.then(String::new))),
+            ("dirty", told(|entry| entry.is_dirty().then(String::new))),
+            (
+                "delayed",
+                told(|entry| Some(format!(" until {}", entry.deadline?.due))),
+            ),
+            (
+                "suspended",
+                told(|entry| Some(format!(" {}", entry.suspended?))),
+            ),
+            ("failures of", failed.collect()),
+        ];
+        let lists = lists.iter().filter(|(_, keys)| !keys.is_empty());
+        let lists = lists.map(|(what, keys)| format!("{what} {}", keys.join(", ")));
+        let mut state: Vec<String> = lists.collect();
+        state.extend(self.paused.then(|| String::from("paused")));
+        state.extend(self.is_closed().then(|| String::from("shut down")));
         if state.is_empty() {
             state.push(String::from("empty"));
         }

@@ -6,7 +6,7 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::{AddOptions, Added, AddedMany, Instant, Merge, Rejected};
 
 use super::deadlines::{Deadline, Window};
-use super::{Burst, Entry, Model, Queued, entry_in, is_after};
+use super::{Burst, Model, Queued, entry_in, is_after};
 use crate::operation::{Answer, Displaced, Key, Left, left_over};
 use crate::subject::Scheduled;
 
@@ -121,10 +121,9 @@ impl Model {
             let record = &mut entry_in(&mut self.keys, key).record;
             self.limiter.set_failures(record, left.failures);
         }
-        Ok(match left.left {
-            Duration::ZERO => self.mark(key, self.now, left.priority),
-            delay => self.retry_at(key, Window::exact(self.now + delay), left.priority),
-        })
+        let is_delayed = !left.left.is_zero();
+        let window = is_delayed.then(|| Window::exact(self.now + left.left));
+        Ok(self.add_now_or_at(key, window, left.priority))
     }
 
     /// Each add of a burst moves its deadline to `quiet` after it, and no further than `max` after
@@ -255,29 +254,20 @@ impl Model {
         }
         let has_slack = opens != due;
         let mut deadline = Deadline::new(Window { opens, due }, number, level);
-        let added = match &mut entry.deadline {
-            None => {
-                entry.deadline = Some(deadline);
-                Added::Delayed
+        let mut added = Added::Delayed;
+        if let Some(known) = entry.deadline {
+            added = match () {
+                () if due < known.due => Added::Sooner,
+                () if level > known.level => Added::Raised,
+                () => Added::Coalesced,
+            };
+            if due >= known.due {
+                deadline = known;
             }
-            Some(known) => {
-                known.opens = known.opens.min(opens);
-                let raises = level > known.level;
-                if due < known.due {
-                    deadline.opens = known.opens;
-                    deadline.level = level.max(known.level);
-                    *known = deadline;
-                    Added::Sooner
-                } else {
-                    known.level = level.max(known.level);
-                    if raises {
-                        Added::Raised
-                    } else {
-                        Added::Coalesced
-                    }
-                }
-            }
-        };
+            deadline.opens = opens.min(known.opens);
+            deadline.level = level.max(known.level);
+        }
+        entry.deadline = Some(deadline);
         self.has_windows |= has_slack;
         self.settle();
         added
@@ -295,10 +285,8 @@ impl Model {
 
     /// A key that fails comes back at the level of its run.
     fn retry_level(&self, key: Key) -> u8 {
-        let Entry {
-            active, running, ..
-        } = *self.entry(key);
-        if active { running } else { 0 }
+        let entry = self.entry(key);
+        if entry.active { entry.running } else { 0 }
     }
 
     fn add_now_or_at(&mut self, key: Key, window: Option<Window>, level: u8) -> Added {
@@ -324,11 +312,8 @@ impl Model {
             return self.schedule(key, asked, level);
         }
         let pending = self.entry_mut(key).deadline.take();
-        self.mark(
-            key,
-            self.now,
-            pending.map_or(level, |pending| pending.level.max(level)),
-        )
+        let level = pending.map_or(level, |pending| pending.level.max(level));
+        self.mark(key, self.now, level)
     }
 
     /// An add that may move the deadline of a key back, or leave it.
@@ -344,10 +329,9 @@ impl Model {
         };
         let asked = self.asked(key, window);
         let is_later = is_after(asked.opens, self.now);
-        let asked = if is_later {
-            asked
-        } else {
-            Window::exact(self.now)
+        let asked = match is_later {
+            true => asked,
+            false => Window::exact(self.now),
         };
         let (opens, due) = match rule {
             Merge::Latest => (before.opens.max(asked.opens), asked.due.max(before.due)),

@@ -3,7 +3,7 @@
 use requeue_core::Instant;
 
 use super::deadlines::Deadline;
-use super::{Burst, Entry, Model, Queued};
+use super::{Burst, Entry, Model};
 use crate::operation::{Key, Ticket};
 
 /// What of a [`Model`] a later call can still tell.
@@ -12,7 +12,7 @@ use crate::operation::{Key, Ticket};
 /// reported to their metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
-    limiter: String,
+    settings: String,
     now: Instant,
     /// Numbers are ranks, and what only metrics tell is left out.
     keys: Vec<(Key, Entry)>,
@@ -59,22 +59,20 @@ impl Model {
         let held = self.entries().filter(|(_, entry)| entry.is_held());
         let mut keys: Vec<(Key, Entry)> = held
             .map(|(key, entry)| {
-                let entry = Entry {
-                    queued: entry.queued.map(|queued| Queued {
-                        added: Instant::EPOCH,
-                        ..queued
-                    }),
-                    running: if entry.active { entry.running } else { 0 },
-                    burst: entry.present_burst().map(|burst| Burst {
-                        due: Instant::EPOCH,
-                        ..burst
-                    }),
-                    run: 0,
-                    started: None,
-                    first_added: None,
-                    ..entry.clone()
-                };
-                (key, entry)
+                let mut told = entry.clone();
+                let burst = entry.present_burst();
+                told.burst = burst.map(|burst| Burst {
+                    due: Instant::EPOCH,
+                    ..burst
+                });
+                if let Some(queued) = &mut told.queued {
+                    queued.added = Instant::EPOCH;
+                }
+                if !entry.active {
+                    told.running = 0;
+                }
+                (told.run, told.started, told.first_added) = (0, None, None);
+                (key, told)
             })
             .collect();
         let ready = keys.iter_mut().filter_map(|(_, told)| told.ready.as_mut());
@@ -85,15 +83,9 @@ impl Model {
         rank(deadlines.map(|deadline| (deadline.due, &mut deadline.number)));
         let is_planned = self.count(|entry| entry.plan.is_some()) > 0;
         let due = self.deadlines().filter(|(_, it)| self.is_due(it));
-        let Self {
-            limiter,
-            policy,
-            groups,
-            age_limit,
-            ..
-        } = self;
+        let settings = (&self.limiter, &self.policy, &self.groups, self.age_limit);
         Fingerprint {
-            limiter: format!("{limiter:?}, {policy:?}, {groups:?}, {age_limit:?}"),
+            settings: format!("{settings:?}"),
             now: self.now,
             keys,
             due: self.closed.map(|_| due.map(|(key, _)| key).collect()),

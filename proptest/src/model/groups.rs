@@ -37,11 +37,11 @@ struct Group {
 /// A level and a group.
 type Place = (u8, u8);
 
-/// What is left of a rate, in parts of a nanosecond.
+/// What is used up of a rate, in parts of a nanosecond.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: Rate,
-    left: i128,
+    used: i128,
     at: Instant,
 }
 
@@ -50,37 +50,26 @@ const PARTS: i128 = 1 << 32;
 
 impl Bucket {
     fn full(rate: Rate) -> Self {
-        let mut bucket = Self {
-            rate,
-            left: 0,
-            at: Instant::EPOCH,
-        };
-        bucket.left = bucket.most();
-        bucket
-    }
-
-    /// The parts of a token: as many as there are between two of them.
-    ///
-    /// > The rate is exact over time: rounding errors do not add up.
-    fn token(&self) -> i128 {
-        (1e9 / self.rate.per_second.0 * PARTS as f64) as i128
-    }
-
-    fn most(&self) -> i128 {
-        self.token() * i128::from(self.rate.burst)
+        let (used, at) = (0, Instant::EPOCH);
+        Self { rate, used, at }
     }
 
     /// Takes a token. Returns how long there is none then, to the nearest nanosecond: being late by
     /// less than one loses nothing.
+    ///
+    /// > The rate is exact over time: rounding errors do not add up.
     fn take(&mut self, now: Instant) -> Duration {
+        // A token is as many parts as there are between two of them.
+        let token = (1e9 / self.rate.per_second.0 * PARTS as f64) as i128;
         let earned = now.saturating_since(self.at).as_nanos() as i128 * PARTS;
-        self.left += earned;
-        if self.left - self.most() > PARTS / 2 {
-            self.left = self.most();
+        self.used -= earned;
+        if self.used < -PARTS / 2 {
+            self.used = 0;
         }
-        self.left -= self.token();
+        self.used += token;
         self.at = now;
-        let lacks = (self.token() - self.left + PARTS / 2) / PARTS;
+        let left = token * i128::from(self.rate.burst) - self.used;
+        let lacks = (token - left + PARTS / 2) / PARTS;
         Duration::from_nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
 }
@@ -120,7 +109,7 @@ impl Model {
             GroupOrder::Pause(_) if is_closed => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
-                let mut places: Vec<Place> = turns.turns.iter().map(|turn| turn.0).collect();
+                let mut places = self.places();
                 places.sort_by_key(|(level, _)| Reverse(*level));
                 for (_, group) in places {
                     self.refresh(group);

@@ -14,7 +14,7 @@ impl Model {
         let mut known = KeyState::default();
         known.ready = entry.ready.is_some();
         known.active = entry.active;
-        known.dirty = entry.active && entry.queued.is_some();
+        known.dirty = entry.is_dirty();
         known.cancelled = entry.cancelled;
         known.due = entry.deadline.map(|deadline| deadline.due);
         known.suspended = entry.suspended.map(|suspended| suspended.end.due);
@@ -54,7 +54,7 @@ impl Model {
         stats.total = self.count(Entry::is_held);
         stats.ready = self.count(|entry| entry.ready.is_some());
         stats.active = self.count(|entry| entry.active);
-        stats.dirty = self.count(|entry| entry.active && entry.queued.is_some());
+        stats.dirty = self.count(Entry::is_dirty);
         stats.delayed = self.count(|entry| entry.deadline.is_some() && entry.suspended.is_none());
         stats.suspended = self.count(|entry| entry.suspended.is_some());
         stats.failure_records = self.count(|entry| entry.rests.is_some());

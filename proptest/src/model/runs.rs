@@ -44,30 +44,33 @@ impl Model {
     }
 
     pub(super) fn look(&mut self) -> Next<Handed> {
-        match self.take() {
-            Some(handed) => Next::Work(handed),
-            None if self.is_over() => Next::Closed,
-            None => Next::Wait {
-                until: self.next_look_at(),
-            },
-        }
+        let handed = self.take();
+        handed.map_or_else(|| self.no_work(), Next::Work)
     }
 
     pub(super) fn look_for_many(&mut self, max: usize) -> Next<Vec<Handed>> {
-        let first = match self.look() {
-            Next::Work(handed) => handed,
-            Next::Wait { until } => return Next::Wait { until },
-            Next::Closed => return Next::Closed,
-        };
-        let more = std::iter::from_fn(|| self.take());
-        Next::Work([first].into_iter().chain(more).take(max.max(1)).collect())
+        let handed = std::iter::from_fn(|| self.take()).take(max.max(1));
+        let handed: Vec<Handed> = handed.collect();
+        match handed.is_empty() {
+            true => self.no_work(),
+            false => Next::Work(handed),
+        }
     }
 
     pub(super) fn next_look(&self) -> Next<()> {
-        match self.clone().look() {
-            Next::Work(_) => Next::Work(()),
-            Next::Wait { until } => Next::Wait { until },
-            Next::Closed => Next::Closed,
+        let mut looked = self.clone();
+        match looked.take() {
+            Some(_) => Next::Work(()),
+            None => looked.no_work(),
+        }
+    }
+
+    /// What a call gets that has found no key.
+    fn no_work<T>(&self) -> Next<T> {
+        let until = self.next_look_at();
+        match self.is_over() {
+            true => Next::Closed,
+            false => Next::Wait { until },
         }
     }
 
@@ -100,19 +103,13 @@ impl Model {
             self.entry_mut(key).running = level.min(self.abilities.levels - 1);
         }
         let pauses = self.entry(key).pauses;
+        if let Action::Success | Action::GiveUp | Action::RequeueAfter(_) = action {
+            self.note_end(key, action != Action::GiveUp);
+            self.forget_key(key);
+        }
         let delay = match action {
-            Action::Success | Action::GiveUp => {
-                self.note_end(key, action == Action::Success);
-                self.forget_key(key);
-                None
-            }
-            Action::RequeueAfter(delay) => {
-                self.note_end(key, true);
-                self.forget_key(key);
-                Some(delay)
-            }
+            Action::RequeueAfter(delay) | Action::Snooze(delay) => Some(delay),
             Action::Retry => Some(self.charge(key)),
-            Action::Snooze(delay) => Some(delay),
             Action::Suspend(timeout) => {
                 self.plan_suspension(key, timeout, self.window_after(timeout, slack))
             }
@@ -231,12 +228,8 @@ impl Model {
     fn pause_until(&mut self, key: Key, until: Instant, pauses: u8) {
         let counts = self.abilities.suspends && !self.is_closed();
         let entry = self.entry_mut(key);
-        let is_suspended = entry.suspended.is_some();
-        if let Some(deadline) = &mut entry.deadline
-            && deadline.due == until
-            && counts
-            && !is_suspended
-        {
+        let deadline = entry.deadline.as_mut().filter(|it| it.due == until);
+        if let Some(deadline) = deadline.filter(|_| counts && entry.suspended.is_none()) {
             deadline.pauses = pauses.saturating_add(1);
         }
     }

@@ -3,7 +3,7 @@
 use requeue_core::Instant;
 use requeue_core::binding::Drained;
 
-use super::{Model, left_until};
+use super::{Entry, Model, left_until};
 use crate::operation::{Drain, Key, Left, left_over};
 
 /// A wait for the work of a key that was known when it began.
@@ -64,7 +64,7 @@ impl Model {
         let is_ready = self.count(|entry| entry.ready.is_some()) > 0;
         let ready_keys_wait = (paces || self.groups.is_some()) && is_ready;
         let is_draining = self.drains.last() == Some(&false);
-        let is_dirty = self.count(|entry| entry.active && entry.queued.is_some()) > 0;
+        let is_dirty = self.count(Entry::is_dirty) > 0;
         let comes_back = is_draining && is_dirty;
         self.is_closed() && !ready_keys_wait && !comes_back && !self.has_backlog()
     }

@@ -28,11 +28,7 @@ pub(super) struct Plan {
 
 impl fmt::Display for Suspended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let added = if self.queued.is_some() {
-            " (added)"
-        } else {
-            ""
-        };
+        let added = self.queued.map_or("", |_| " (added)");
         write!(f, "until {}{added}", self.end.due)
     }
 }
