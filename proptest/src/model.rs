@@ -26,6 +26,7 @@ use crate::limiter::{AnyLimiter, AnyRecord};
 use crate::operation::{Answer, Drain, Key, Operation, Ticket};
 use crate::subject::{Abilities, Configuration, Subject};
 
+use Operation as O;
 use deadlines::{Deadline, Window};
 pub use fingerprint::Fingerprint;
 use groups::Turns;
@@ -52,8 +53,8 @@ pub struct Model {
     keys: Vec<Entry>,
     /// Numbers places, deadlines and records, so that of two the older is known.
     numbers: u64,
-    /// Whose turn it is, if there are groups.
-    groups: Option<Turns>,
+    /// Whose turn it is; that of one group if there are no others.
+    turns: Turns,
     /// Nothing is handed out; not after shutdown.
     paused: bool,
     /// When the queue was first shut down, and the number of the next deadline at that time.
@@ -223,7 +224,7 @@ impl Model {
             now: Instant::EPOCH,
             keys: Vec::new(),
             numbers: 0,
-            groups: None,
+            turns: Turns::default(),
             paused: false,
             closed: None,
             drains: Vec::new(),
@@ -239,7 +240,6 @@ impl Model {
     /// Gives it the levels, the groups and the rest of what a queue can do.
     pub fn with_abilities(mut self, abilities: &Abilities) -> Self {
         self.abilities = *abilities;
-        self.groups = abilities.groups.then(Turns::default);
         self
     }
 
@@ -416,30 +416,30 @@ impl Model {
     /// Applies an operation that answers nothing.
     fn change(&mut self, operation: &Operation) -> Answer {
         match *operation {
-            Operation::Rewind(by) => {
+            O::Rewind(by) => {
                 self.now = Instant::EPOCH + self.now.saturating_since(Instant::EPOCH + by);
             }
-            Operation::ExpediteAll => self.end_all_delays(),
-            Operation::Pause => self.paused = !self.is_closed(),
-            Operation::Unpause => self.paused = false,
-            Operation::Order(ref order) => self.change_groups(order),
-            Operation::AgeAfter(after) => self.age_limit = after,
-            Operation::LimitKeys(keys) => {
+            O::ExpediteAll => self.end_all_delays(),
+            O::Pause => self.paused = !self.is_closed(),
+            O::Unpause => self.paused = false,
+            O::Order(ref order) => self.change_groups(order),
+            O::AgeAfter(after) => self.age_limit = after,
+            O::LimitKeys(keys) => {
                 self.capacity = (keys < usize::MAX).then_some(keys);
                 self.settle();
             }
-            Operation::LimitFailureRecords(keys) => {
+            O::LimitFailureRecords(keys) => {
                 self.failure_records_max = keys;
                 self.settle();
             }
-            Operation::LimitDueKeys(keys) => self.abilities.due_keys_max = Some(keys),
-            Operation::SetPolicy(ref policy) => {
+            O::LimitDueKeys(keys) => self.abilities.due_keys_max = Some(keys),
+            O::SetPolicy(ref policy) => {
                 self.policy = policy.build();
                 self.has_held |= self.policy.holds();
             }
-            Operation::Leave(_) => {}
-            Operation::ReportRunning => self.report_running(),
-            Operation::ShutDown => self.shut_down(),
+            O::Leave(_) => {}
+            O::ReportRunning => self.report_running(),
+            O::ShutDown => self.shut_down(),
             _ => return Answer::Lacking,
         }
         Answer::Done
@@ -476,99 +476,91 @@ impl Subject for Model {
     fn apply(&mut self, operation: &Operation) -> Answer {
         let now = self.now;
         match *operation {
-            Operation::Add(key) => Answer::Added(self.add(key)),
-            Operation::AddAfter(key, delay) => {
-                Answer::Added(self.add_later(key, Window::exact(now + delay)))
-            }
-            Operation::AddWithin(key, delay, slack) => {
+            O::Add(key) => Answer::Added(self.add(key)),
+            O::AddAfter(key, delay) => self.apply(&O::AddWithin(key, delay, Duration::ZERO)),
+            O::AddWithin(key, delay, slack) => {
                 // "A `delay` of zero is an add, with any slack."
                 let slack = if delay.is_zero() { delay } else { slack };
                 Answer::Added(self.add_later(key, Window::of(now + delay, slack)))
             }
-            Operation::AddAt(key, due) => Answer::Added(self.add_later(key, Window::exact(due))),
-            Operation::AddRateLimited(key) => Answer::Scheduled(self.add_rate_limited(key)),
-            Operation::AddWith(key, options) => Answer::Scheduled(self.add_with(key, options)),
-            Operation::AddDisplacing(key, options) => {
-                Answer::Displaced(self.add_displacing(key, options))
-            }
-            Operation::AddDebounced(key, quiet, max) => {
-                Answer::Added(self.add_debounced(key, quiet, max))
-            }
-            Operation::AddMany(ref keys) => self.add_many(keys),
-            Operation::Restore(left) => Answer::Restored(self.restore(left)),
-            Operation::Forget(key) => {
+            O::AddAt(key, due) => Answer::Added(self.add_later(key, Window::exact(due))),
+            O::AddRateLimited(key) => Answer::Scheduled(self.add_rate_limited(key)),
+            O::AddWith(key, options) => Answer::Scheduled(self.add_with(key, options)),
+            O::AddDisplacing(key, options) => Answer::Displaced(self.add_displacing(key, options)),
+            O::AddDebounced(key, quiet, max) => Answer::Added(self.add_debounced(key, quiet, max)),
+            O::AddMany(ref keys) => self.add_many(keys),
+            O::Restore(left) => Answer::Restored(self.restore(left)),
+            O::Forget(key) => {
                 if self.has_suspended {
                     self.arrive_at(key);
                 }
                 Answer::Count(self.forget_key(key) as usize)
             }
-            Operation::CancelKey(key) => self.take_work_back(key),
-            Operation::CancelDelay(key) => {
+            O::CancelKey(key) => self.take_work_back(key),
+            O::CancelDelay(key) => {
                 self.arrive_at(key);
                 let deadline = self.entry_mut(key).deadline.take();
                 self.settle();
                 Answer::Due(deadline.map(|deadline| deadline.due))
             }
-            Operation::Expedite(key) => Answer::Is(self.end_delay(key)),
-            Operation::RetainBelow(key) => Answer::Count(self.take_back_from(key)),
-            Operation::Suspend(key, timeout) => Answer::Is(self.suspend(key, now + timeout)),
-            Operation::Resume(key) => Answer::Is(self.resume(key)),
-            Operation::TryGet => Answer::Work(self.take()),
-            Operation::Get(_) => Answer::Next(self.look()),
-            Operation::GetMany(max, _) => Answer::NextMany(self.look_for_many(max)),
-            Operation::Next(run, action, _) => {
+            O::Expedite(key) => Answer::Is(self.end_delay(key)),
+            O::RetainBelow(key) => Answer::Count(self.take_back_from(key)),
+            O::Suspend(key, timeout) => Answer::Is(self.suspend(key, now + timeout)),
+            O::Resume(key) => Answer::Is(self.resume(key)),
+            O::TryGet => Answer::Work(self.take()),
+            O::Get(_) => Answer::Next(self.look()),
+            O::GetMany(max, _) => Answer::NextMany(self.look_for_many(max)),
+            O::Next(run, action, _) => {
                 let finished = self.finish(run, action);
                 Answer::Turn(finished, self.look())
             }
-            Operation::DoneKey(key) => {
+            O::DoneKey(key) => {
                 let run = self.entry(key).run;
                 Answer::Finished(self.complete_run(Ticket { key, run }, Action::Release))
             }
-            Operation::Done(run) => Answer::Finished(self.finish(run, Action::Release)),
-            Operation::Complete(run, action) => Answer::Finished(self.finish(run, action)),
-            Operation::CompleteMany(ref runs, action) => {
+            O::Done(run) => Answer::Finished(self.finish(run, Action::Release)),
+            O::Complete(run, action) => Answer::Finished(self.finish(run, action)),
+            O::CompleteMany(ref runs, action) => {
                 let ends = runs.iter().map(|run| self.finish(*run, action));
                 Answer::Count(ends.filter(|end| *end == Finished::Stale).count())
             }
-            Operation::PanicAtWork => {
+            O::PanicAtWork => {
                 let given_back = self.work_unseen(Action::Retry);
                 debug_assert!(given_back.is_none_or(|(_, end)| end != Finished::Stale));
                 Answer::Is(true)
             }
-            Operation::PanicUnderLock => Answer::Is(false),
-            Operation::BeginDrain => Answer::Drain(self.begin_drain()),
-            Operation::Drained(Drain(number)) => Answer::Drained(self.drained(number)),
-            Operation::TakeDelayed => Answer::Left(self.take_delayed()),
-            Operation::TakeReady => Answer::Left(self.take_ready()),
-            Operation::Len => {
+            O::PanicUnderLock => Answer::Is(false),
+            O::BeginDrain => Answer::Drain(self.begin_drain()),
+            O::Drained(Drain(number)) => Answer::Drained(self.drained(number)),
+            O::TakeDelayed => Answer::Left(self.take_delayed()),
+            O::TakeReady => Answer::Left(self.take_ready()),
+            O::Len => {
                 self.release_all();
                 Answer::Count(self.ready().len())
             }
-            Operation::Snapshot => Answer::Snapshot(self.snapshot()),
-            Operation::State(key) => {
+            O::Snapshot => Answer::Snapshot(self.snapshot()),
+            O::State(key) => {
                 self.arrive_at(key);
                 Answer::State(self.know(key))
             }
-            Operation::Contains(key) => Answer::Is(self.entry(key).has_work()),
-            Operation::Failures(key) => Answer::Count(self.failures_of(key) as usize),
-            Operation::Why(key) => {
+            O::Contains(key) => Answer::Is(self.entry(key).has_work()),
+            O::Failures(key) => Answer::Count(self.failures_of(key) as usize),
+            O::Why(key) => {
                 self.arrive_at(key);
                 Answer::Why(self.reason(key))
             }
-            Operation::Stats => Answer::Stats(self.stats()),
-            Operation::Group(group) => Answer::Group(self.group_figures(group)),
-            Operation::IsPaused => Answer::Is(self.paused),
-            Operation::IsIdle => {
+            O::Stats => Answer::Stats(self.stats()),
+            O::Group(group) => Answer::Group(self.group_figures(group)),
+            O::IsPaused => Answer::Is(self.paused),
+            O::IsIdle => {
                 self.arrive();
                 Answer::Is(self.has_no_work())
             }
-            Operation::IsSettled => Answer::Is(self.count(Entry::has_work) == 0),
-            Operation::IsShuttingDown => Answer::Is(self.is_closed()),
-            Operation::NextLook => Answer::Look(self.next_look()),
-            Operation::IsWithin(..) if self.groups.is_some() => Answer::Lacking,
-            Operation::IsWithin(ready_max, run_max) => {
-                Answer::Is(self.is_within(ready_max, run_max))
-            }
+            O::IsSettled => Answer::Is(self.count(Entry::has_work) == 0),
+            O::IsShuttingDown => Answer::Is(self.is_closed()),
+            O::NextLook => Answer::Look(self.next_look()),
+            O::IsWithin(..) if self.abilities.groups => Answer::Lacking,
+            O::IsWithin(ready_max, run_max) => Answer::Is(self.is_within(ready_max, run_max)),
             _ => self.change(operation),
         }
     }

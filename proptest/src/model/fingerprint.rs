@@ -83,7 +83,8 @@ impl Model {
         rank(deadlines.map(|deadline| (deadline.due, &mut deadline.number)));
         let is_planned = self.count(|entry| entry.plan.is_some()) > 0;
         let due = self.deadlines().filter(|(_, it)| self.is_due(it));
-        let settings = (&self.limiter, &self.policy, &self.groups, self.age_limit);
+        let turns = self.abilities.groups.then_some(&self.turns);
+        let settings = (&self.limiter, &self.policy, turns, self.age_limit);
         Fingerprint {
             settings: format!("{settings:?}"),
             now: self.now,

@@ -9,7 +9,7 @@ use super::{Entry, Model, is_after};
 use crate::operation::Key;
 use crate::subject::{Cap, GroupFigures, GroupOrder, Rate, group_of};
 
-/// The groups of a queue that has them.
+/// The groups, and whose turn it is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns {
     /// The limits of groups that have none of their own.
@@ -101,11 +101,9 @@ impl Turns {
 impl Model {
     pub(super) fn change_groups(&mut self, order: &GroupOrder) {
         self.arrive();
-        let is_closed = self.is_closed();
-        let Some(turns) = &mut self.groups else {
-            return;
-        };
+        let (is_closed, turns) = (self.is_closed(), &mut self.turns);
         match *order {
+            _ if !self.abilities.groups => return,
             GroupOrder::Pause(_) if is_closed => return,
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
@@ -125,14 +123,12 @@ impl Model {
 
     /// A key becomes ready.
     pub(super) fn queue_at(&mut self, key: Key, at: Instant) {
-        let group = group_of(&key);
-        if self.groups.is_some() && !self.has_ready(group) {
-            if let Some(turns) = &mut self.groups {
-                let is_over = |(name, until): &(u8, Instant)| *name == group && *until <= at;
-                turns.resting.retain(|resting| !is_over(resting));
-                // Of equal times, that of the group is first that has had a ready key for longer.
-                turns.resting.sort_by_key(|(name, _)| *name == group);
-            }
+        let group = self.group_of(key);
+        if !self.has_ready(group) {
+            let is_over = |(name, until): &(u8, Instant)| *name == group && *until <= at;
+            self.turns.resting.retain(|resting| !is_over(resting));
+            // Of equal times, that of the group is first that has had a ready key for longer.
+            self.turns.resting.sort_by_key(|(name, _)| *name == group);
             self.refresh(group);
         }
         self.entry_mut(key).ready = Some(self.next_number());
@@ -141,8 +137,7 @@ impl Model {
 
     /// Looks at the blocked groups again.
     pub(super) fn review(&mut self) {
-        let waiting = self.groups.iter().flat_map(|turns| turns.waiting.clone());
-        for group in waiting.collect::<Vec<u8>>() {
+        for group in self.turns.waiting.clone() {
             self.refresh(group);
         }
     }
@@ -155,7 +150,7 @@ impl Model {
     /// > Shutdown lifts what would keep a drain from ending: pauses, and limits of no active key
     /// > at all.
     fn blocked_by(&self, group: u8) -> Option<Why> {
-        let turns = self.groups.as_ref()?;
+        let turns = &self.turns;
         let active = self.count_in(group, |entry| entry.active);
         let most = turns.cap_of(group).most_active();
         if turns.known(group).is_paused && !self.is_closed() {
@@ -178,69 +173,56 @@ impl Model {
     }
 
     pub(super) fn group_figures(&self, group: u8) -> Option<GroupFigures> {
-        let turns = self.groups.as_ref()?;
         let held = self.count_in(group, Entry::is_held);
         let ready = self.count_in(group, |entry| entry.ready.is_some());
         let blocked = match self.blocked_by(group) {
             Some(Why::GroupNoToken { .. }) => ready > 0,
             blocked => blocked.is_some(),
         };
-        (held > 0).then_some(GroupFigures {
+        (held > 0 && self.abilities.groups).then_some(GroupFigures {
             ready,
             active: self.count_in(group, |entry| entry.active),
             held,
             blocked,
-            paused: turns.known(group).is_paused && !self.is_closed(),
+            paused: self.turns.known(group).is_paused && !self.is_closed(),
         })
     }
 
     fn count_in(&self, group: u8, is: impl Fn(&Entry) -> bool) -> usize {
         self.keys_that(is)
-            .filter(|key| group_of(key) == group)
+            .filter(|key| self.group_of(*key) == group)
             .count()
     }
 
     /// Notices whether a group may start a run.
     pub(super) fn refresh(&mut self, group: u8) {
-        let Some(turns) = &mut self.groups else {
-            return;
-        };
-        turns.fill_bucket(group);
-        let is_blocked = self.blocked_by(group).is_some();
-        if let Some(turns) = &mut self.groups {
-            turns.group(group).is_blocked = is_blocked;
-        }
+        self.turns.fill_bucket(group);
+        self.turns.group(group).is_blocked = self.blocked_by(group).is_some();
         self.take_places();
     }
 
-    /// The level and the group of a key. Without groups all keys are of one.
-    fn place_of(&self, key: Key) -> Place {
-        let group = self.groups.as_ref().map_or(0, |_| group_of(&key));
-        (self.entry(key).level(), group)
+    /// Without groups all keys are of one.
+    pub(super) fn group_of(&self, key: Key) -> u8 {
+        match self.abilities.groups {
+            true => group_of(&key),
+            false => 0,
+        }
     }
 
-    fn places_of_ready(&self) -> Vec<Place> {
-        let ready = self.ready().into_iter();
-        ready.map(|key| self.place_of(key)).collect()
+    fn place_of(&self, key: Key) -> Place {
+        (self.entry(key).level(), self.group_of(key))
     }
 
     /// The places that may give the next key, in turn.
     fn places(&self) -> Vec<Place> {
-        match &self.groups {
-            Some(turns) => turns.turns.iter().map(|turn| turn.0).collect(),
-            None => self.places_of_ready(),
-        }
+        self.turns.turns.iter().map(|turn| turn.0).collect()
     }
 
     /// Every group takes the places that it should have, and leaves the others.
     pub(super) fn take_places(&mut self) {
-        if self.groups.is_none() {
-            return;
-        }
-        let places = self.places_of_ready();
-        let Some(turns) = &mut self.groups else {
-            return;
-        };
+        let ready = self.ready().into_iter();
+        let places: Vec<Place> = ready.map(|key| self.place_of(key)).collect();
+        let turns = &mut self.turns;
         let (blocked, open): (Vec<Place>, Vec<Place>) = places
             .into_iter()
             .partition(|(_, group)| turns.known(*group).is_blocked);
@@ -274,7 +256,7 @@ impl Model {
 
     /// The group that gets a token next of those that have ready keys, and when.
     fn next_token(&self) -> Option<(u8, Instant)> {
-        let resting = self.groups.iter().flat_map(|turns| &turns.resting);
+        let resting = self.turns.resting.iter();
         let dues = resting.filter(|(group, at)| !at.is_never() && self.has_ready(*group));
         dues.min_by_key(|(_, at)| *at).copied()
     }
@@ -285,8 +267,8 @@ impl Model {
 
     /// The rate of the next group allows a run.
     pub(super) fn group_comes_due(&mut self) {
-        if let (Some((group, _)), Some(turns)) = (self.next_token(), &mut self.groups) {
-            turns.resting.retain(|(name, _)| *name != group);
+        if let Some((group, _)) = self.next_token() {
+            self.turns.resting.retain(|(name, _)| *name != group);
             self.refresh(group);
         }
     }
@@ -334,9 +316,9 @@ impl Model {
     /// The first key that is left over, whatever its group may do.
     pub(super) fn first_left(&self) -> Option<Key> {
         self.first().or_else(|| {
-            let waiting = *self.groups.as_ref()?.waiting.first()?;
+            let waiting = *self.turns.waiting.first()?;
             let own = self.ready().into_iter();
-            own.filter(|key| group_of(key) == waiting)
+            own.filter(|key| self.group_of(*key) == waiting)
                 .min_by_key(|key| Reverse(self.entry(*key).level()))
         })
     }
@@ -384,11 +366,9 @@ impl Model {
     /// > The groups that have ready keys are served in turn, one key each, or as many as the
     /// > [weight](GroupLimits::weight) of the group says.
     pub(super) fn charge_group(&mut self, key: Key, level: u8) {
-        let (group, now) = (group_of(&key), self.now);
+        let (group, now) = (self.group_of(key), self.now);
         self.take_places();
-        let Some(turns) = &mut self.groups else {
-            return;
-        };
+        let turns = &mut self.turns;
         let weight = turns.cap_of(group).weight.max(1);
         let mut places = turns.turns.iter();
         if let Some(at) = places.position(|(place, _)| *place == (level, group)) {

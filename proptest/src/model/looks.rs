@@ -6,7 +6,6 @@ use requeue_core::{Instant, KeyState, Stats, Why};
 
 use super::{Entry, Model, is_after};
 use crate::operation::Key;
-use crate::subject::group_of;
 
 impl Model {
     pub(super) fn know(&self, key: Key) -> Option<KeyState> {
@@ -138,7 +137,7 @@ impl Model {
         }
         let start = self.policy.next_start();
         let no_token = is_after(start, self.now).then_some(Why::NoToken { until: start });
-        match self.why_blocked(group_of(&key)) {
+        match self.why_blocked(self.group_of(key)) {
             Some(Why::GroupNoToken { until }) if until >= start => Why::GroupNoToken { until },
             Some(Why::GroupNoToken { .. }) | None => no_token.unwrap_or(Why::Ready),
             Some(blocked) => blocked,

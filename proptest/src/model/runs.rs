@@ -9,7 +9,6 @@ use requeue_core::{Action, Added, Finished, Instant};
 use super::deadlines::Window;
 use super::{Model, entry_in, is_after, left_until};
 use crate::operation::{Handed, Key, Run, Ticket};
-use crate::subject::group_of;
 
 impl Model {
     /// queue.go, Get, once there is a key.
@@ -162,7 +161,7 @@ impl Model {
         let (started, plan) = (entry.started.take(), entry.plan.take());
         let lasted = started.map(|started| now.saturating_since(started));
         self.figures.work_durations.extend(lasted);
-        self.refresh(group_of(&key));
+        self.refresh(self.group_of(key));
         let held = self.policy.held_after_run(now);
         let entry = self.entry_mut(key);
         entry.held_until = entry.held_until.max(held);
