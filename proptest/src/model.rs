@@ -89,8 +89,6 @@ struct Entry {
     cancelled: bool,
     /// It will be added later: the key is *waiting*.
     deadline: Option<Deadline>,
-    /// The debounced adds that have set the deadline.
-    burst: Option<Burst>,
     suspended: Option<Suspended>,
     /// How it will be suspended when its run ends.
     plan: Option<Plan>,
@@ -119,14 +117,6 @@ struct Entry {
 struct Queued {
     level: u8,
     added: Instant,
-}
-
-/// Debounced adds of a key that have set one deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Burst {
-    first: Instant,
-    /// Where the deadline is that of the burst: what moves it by other means ends the burst.
-    due: Instant,
 }
 
 /// What is known of a key that was never added.
@@ -186,20 +176,6 @@ impl Entry {
         let end = self.suspended.map(|suspended| suspended.end.due);
         let own = self.deadline.filter(|own| Some(own.due) <= end);
         queued.max(own.map(|own| own.level)).unwrap_or(0)
-    }
-
-    /// The present burst: the one whose deadline the key has.
-    ///
-    /// > The series is over when the deadline comes, is taken back, or is moved by a
-    /// > [hold](crate::Policy).
-    fn present_burst(&self) -> Option<Burst> {
-        let due = self.deadline?.due;
-        self.burst.filter(|burst| burst.due == due)
-    }
-
-    /// Another call asks for a deadline: a burst that has set it moves it no longer.
-    fn end_burst_at(&mut self, due: Instant) {
-        self.burst = self.burst.filter(|burst| burst.due != due);
     }
 
     /// The deadline of a key is no longer the end of a pause: the key is ready, or is suspended.
@@ -341,9 +317,6 @@ impl Model {
             self.entry_mut(oldest).rests = None;
         }
         for entry in &mut self.keys {
-            if !entry.is_held() {
-                entry.burst = None;
-            }
             if !entry.has_work() {
                 entry.timed_out = false;
                 entry.first_added = None;

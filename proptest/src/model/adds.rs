@@ -6,7 +6,7 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::{AddOptions, Added, AddedMany, Instant, Merge, Rejected};
 
 use super::deadlines::{Deadline, Window};
-use super::{Burst, Model, Queued, entry_in, is_after};
+use super::{Model, Queued, entry_in, is_after};
 use crate::operation::{Answer, Displaced, Key, Left, left_over};
 use crate::subject::Scheduled;
 
@@ -147,21 +147,20 @@ impl Model {
         max: Duration,
     ) -> Result<Added, Rejected<Key>> {
         self.enter(key)?;
-        let entry = self.entry(key).clone();
-        if entry.runs_anyway() {
+        if self.entry(key).runs_anyway() {
             self.figures.retries += 1;
             return Ok(Added::Coalesced);
         }
-        let burst = entry.present_burst();
-        let first = burst.map_or(self.now, |burst| burst.first);
+        let before = self.entry(key).deadline;
+        let burst = before.and_then(|before| before.burst);
+        let first = burst.unwrap_or(self.now);
         let window = Window::exact((self.now + quiet).min(first + max));
         let window = self.window_of_add(key, window);
         let due = window.due;
-        self.entry_mut(key).burst = None;
-        let (Some(before), Some(_)) = (entry.deadline, burst) else {
+        let Some(before) = before.filter(|_| burst.is_some()) else {
             let added = self.retry_at(key, window, 0);
             if matches!(added, Added::Delayed | Added::Sooner) {
-                self.entry_mut(key).burst = Some(Burst { first, due });
+                self.note_burst(key, Some(first), due);
             }
             return Ok(added);
         };
@@ -173,12 +172,18 @@ impl Model {
         if due != before.due {
             self.move_deadline(key, window);
         }
-        self.entry_mut(key).burst = Some(Burst { first, due });
+        self.note_burst(key, Some(first), due);
         Ok(match due.cmp(&before.due) {
             std::cmp::Ordering::Less => Added::Sooner,
             std::cmp::Ordering::Equal => Added::Coalesced,
             std::cmp::Ordering::Greater => Added::Later,
         })
+    }
+
+    fn note_burst(&mut self, key: Key, first: Option<Instant>, due: Instant) {
+        if let Some(deadline) = self.deadline_at(key, due) {
+            deadline.burst = first;
+        }
     }
 
     /// What every add begins with.
@@ -248,7 +253,6 @@ impl Model {
         let number = self.next_number();
         let entry = self.entry_mut(key);
         let Window { mut opens, due } = window;
-        entry.end_burst_at(due);
         if entry.suspended.is_some() {
             opens = due;
         }
@@ -263,6 +267,8 @@ impl Model {
             };
             if due >= known.due {
                 deadline = known;
+                // Another call asks for it: a burst that has set it moves it no longer.
+                deadline.burst = known.burst.filter(|_| due > known.due);
             }
             deadline.opens = opens.min(known.opens);
             deadline.level = level.max(known.level);
@@ -277,7 +283,6 @@ impl Model {
     pub(super) fn move_deadline(&mut self, key: Key, window: Window) {
         let number = self.next_number();
         let entry = self.entry_mut(key);
-        entry.end_burst_at(window.due);
         if let Some(known) = &mut entry.deadline {
             *known = Deadline::new(window, number, known.level);
         }
@@ -341,11 +346,10 @@ impl Model {
         if due == before.due {
             // As if it were asked for once more, but that the order of ties stays.
             self.figures.retries += u64::from(window.is_some());
-            let burst = self.entry(key).burst;
             let added = self.schedule(key, Window::exact(due), level);
             self.open_at(key, opens);
             if rule == Merge::Keep || asked.due != due {
-                self.entry_mut(key).burst = burst;
+                self.note_burst(key, before.burst, due);
             }
             return added;
         }

@@ -52,6 +52,11 @@ pub(super) struct Deadline {
     pub(super) level: u8,
     /// The limiter has asked for it.
     pub(super) backs_off: bool,
+    /// When the first of the debounced adds came that have set it.
+    ///
+    /// > The series is over when the deadline comes, is taken back, or is moved by a
+    /// > [hold](crate::Policy).
+    pub(super) burst: Option<Instant>,
     /// It is the end of a pause, and how many of them there were in a row; none if zero.
     pub(super) pauses: u8,
 }
@@ -64,6 +69,7 @@ impl Deadline {
             number,
             level,
             backs_off: false,
+            burst: None,
             pauses: 0,
         }
     }
@@ -93,6 +99,12 @@ impl Model {
             let has_slack = deadline.opens != deadline.due;
             self.has_windows |= has_slack;
         }
+    }
+
+    /// The deadline of a key, if it is at that time.
+    pub(super) fn deadline_at(&mut self, key: Key, due: Instant) -> Option<&mut Deadline> {
+        let deadline = self.entry_mut(key).deadline.as_mut();
+        deadline.filter(|deadline| deadline.due == due)
     }
 
     /// When a key may run for which `why` has named this time: once its window is open.

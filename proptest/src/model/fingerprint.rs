@@ -3,7 +3,7 @@
 use requeue_core::Instant;
 
 use super::deadlines::Deadline;
-use super::{Burst, Entry, Model};
+use super::{Entry, Model};
 use crate::operation::{Key, Ticket};
 
 /// What of a [`Model`] a later call can still tell.
@@ -43,9 +43,9 @@ impl Fingerprint {
             for deadline in entry.deadlines_mut() {
                 relative(&mut deadline.opens);
                 relative(&mut deadline.due);
-            }
-            if let Some(burst) = &mut entry.burst {
-                burst.first = Instant::EPOCH + now.saturating_since(burst.first);
+                if let Some(first) = &mut deadline.burst {
+                    *first = Instant::EPOCH + now.saturating_since(*first);
+                }
             }
         }
         self.now = Instant::EPOCH;
@@ -60,11 +60,6 @@ impl Model {
         let mut keys: Vec<(Key, Entry)> = held
             .map(|(key, entry)| {
                 let mut told = entry.clone();
-                let burst = entry.present_burst();
-                told.burst = burst.map(|burst| Burst {
-                    due: Instant::EPOCH,
-                    ..burst
-                });
                 if let Some(queued) = &mut told.queued {
                     queued.added = Instant::EPOCH;
                 }

@@ -117,8 +117,8 @@ impl Model {
     fn reason_of_delayed(&self, key: Key, until: Instant, backs_off: bool) -> Why {
         let failures = self.failures_of(key);
         // A burst that begins at the end of time is none: a clock does not show that.
-        let burst = self.entry(key).present_burst();
-        let debounced = burst.is_some_and(|burst| !burst.first.is_never());
+        let burst = self.entry(key).deadline.and_then(|own| own.burst);
+        let debounced = burst.is_some_and(|first| !first.is_never());
         let held = self.held_until(key);
         if is_after(held, self.now) && held >= until {
             Why::Held { until, failures }

@@ -226,17 +226,15 @@ impl Model {
     /// The run of a key has ended with a pause until then, if its deadline is that.
     fn pause_until(&mut self, key: Key, until: Instant, pauses: u8) {
         let counts = self.abilities.suspends && !self.is_closed();
-        let entry = self.entry_mut(key);
-        let deadline = entry.deadline.as_mut().filter(|it| it.due == until);
-        if let Some(deadline) = deadline.filter(|_| counts && entry.suspended.is_none()) {
+        let counts = counts && self.entry(key).suspended.is_none();
+        if let Some(deadline) = self.deadline_at(key, until).filter(|_| counts) {
             deadline.pauses = pauses.saturating_add(1);
         }
     }
 
     /// The limiter asks for a deadline of a key, which may wait for another.
     pub(super) fn note_backoff(&mut self, key: Key, due: Instant) {
-        let deadline = &mut self.entry_mut(key).deadline;
-        if let Some(deadline) = deadline.as_mut().filter(|deadline| deadline.due == due) {
+        if let Some(deadline) = self.deadline_at(key, due) {
             deadline.backs_off = true;
         }
     }
@@ -337,9 +335,8 @@ impl Model {
                 return;
             };
             if self.entry(oldest).is_blank(self.now) {
-                let entry = self.entry_mut(oldest);
-                entry.forget();
-                (entry.rests, entry.burst) = (None, None);
+                self.entry_mut(oldest).forget();
+                self.entry_mut(oldest).rests = None;
             } else if is_after(self.held_until(oldest), self.now) {
                 return;
             } else {
