@@ -83,7 +83,7 @@ struct Entry {
     ready: Option<u64>,
     /// It is being worked on: the key is *processing*.
     active: bool,
-    /// The level of its last run.
+    /// The level of its run, at which it comes back if that fails; zero if it has none.
     running: u8,
     /// Its work was taken back during the run.
     cancelled: bool,

@@ -28,7 +28,7 @@ impl Model {
         self.enter(key)?;
         let delay = self.charge(key);
         let due = self.now + delay;
-        let added = self.retry_at(key, Window::exact(due), self.retry_level(key));
+        let added = self.retry_at(key, Window::exact(due), self.entry(key).running);
         self.note_backoff(key, due);
         let added = self.hold_back(key, added);
         Ok(Scheduled { delay, added })
@@ -54,7 +54,7 @@ impl Model {
         };
         let level = match options.priority {
             Some(level) => level,
-            None if options.rate_limited => self.retry_level(key),
+            None if options.rate_limited => self.entry(key).running,
             None => 0,
         };
         let window = delay.map(|delay| self.window_after(delay, options.slack));
@@ -286,12 +286,6 @@ impl Model {
         if let Some(known) = &mut entry.deadline {
             *known = Deadline::new(window, number, known.level);
         }
-    }
-
-    /// A key that fails comes back at the level of its run.
-    fn retry_level(&self, key: Key) -> u8 {
-        let entry = self.entry(key);
-        if entry.active { entry.running } else { 0 }
     }
 
     fn add_now_or_at(&mut self, key: Key, window: Option<Window>, level: u8) -> Added {

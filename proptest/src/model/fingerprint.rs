@@ -63,9 +63,6 @@ impl Model {
                 if let Some(queued) = &mut told.queued {
                     queued.added = Instant::EPOCH;
                 }
-                if !entry.active {
-                    told.running = 0;
-                }
                 (told.run, told.started, told.first_added) = (0, None, None);
                 (key, told)
             })

@@ -169,6 +169,7 @@ impl Model {
             Some(plan) => self.suspend_after_run(key, plan),
             None => self.hold_after_run(key),
         }
+        self.entry_mut(key).running = 0;
         let again = self.entry(key).queued.is_some();
         if again {
             self.queue_at(key, now);
