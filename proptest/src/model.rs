@@ -53,7 +53,7 @@ pub struct Model {
     keys: Vec<Entry>,
     /// Numbers places, deadlines and records, so that of two the older is known.
     numbers: u64,
-    /// Whose turn it is; that of one group if there are no others.
+    /// Whose turn it is. A queue without groups has one group.
     turns: Turns,
     /// Nothing is handed out; not after shutdown.
     paused: bool,
@@ -83,7 +83,7 @@ struct Entry {
     ready: Option<u64>,
     /// It is being worked on: the key is *processing*.
     active: bool,
-    /// The level of its run, at which it comes back if that fails; zero if it has none.
+    /// The level of its run, at which the key runs again if the run fails. Zero without a run.
     running: u8,
     /// Its work was taken back during the run.
     cancelled: bool,
@@ -161,7 +161,7 @@ impl Entry {
         self.record == 0 && !is_after(self.held_until, now)
     }
 
-    /// The deadline that may come: of a suspended key the end of its timeout, and not its own.
+    /// The next deadline: the end of the suspension if the key is suspended, else its own.
     fn next_deadline(&self) -> Option<Deadline> {
         let end = self.suspended.map(|suspended| Deadline {
             level: self.level_of_end(),

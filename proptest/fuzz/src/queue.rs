@@ -23,7 +23,7 @@ pub fn queue(bytes: &[u8]) {
 
 /// The same on a clock that breaks its contract: it jumps, stands still and goes back.
 ///
-/// Of figures nothing is promised then.
+/// Metrics are not compared then.
 ///
 /// # Panics
 ///

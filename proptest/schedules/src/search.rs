@@ -151,8 +151,8 @@ pub fn explain(setup: &Configuration, history: &History) -> Result<(), String> {
         for thread in others {
             open.extend(place.clone().after(history, *thread));
         }
-        // Most often no other step can happen, and the place is not cloned. Only where ways part it
-        // matters whether they have been tried before.
+        // Usually only one step is possible. If there are several, a place may have been tried
+        // before.
         let key = (open.len() > before).then(|| place.key());
         open.extend(place.after(history, *first));
         match open.len() - before {

@@ -267,7 +267,7 @@ impl Model {
             };
             if due >= known.due {
                 deadline = known;
-                // Another call asks for it: a burst that has set it moves it no longer.
+                // Another call asks for this deadline too, so the burst no longer moves it.
                 deadline.burst = known.burst.filter(|_| due > known.due);
             }
             deadline.opens = opens.min(known.opens);

@@ -52,7 +52,7 @@ pub(super) struct Deadline {
     pub(super) level: u8,
     /// The limiter has asked for it.
     pub(super) backs_off: bool,
-    /// When the first of the debounced adds came that have set it.
+    /// When the first of the debounced adds that set it came.
     ///
     /// > The series is over when the deadline comes, is taken back, or is moved by a
     /// > [hold](crate::Policy).

@@ -102,7 +102,7 @@ impl Entry {
     }
 }
 
-/// Numbers these anew, in the order of their times and of the numbers that they have.
+/// Renumbers these by their times, and equal times by their present numbers.
 fn rank<'a>(numbers: impl Iterator<Item = (Instant, &'a mut u64)>) {
     let mut numbers: Vec<_> = numbers.collect();
     numbers.sort_unstable();

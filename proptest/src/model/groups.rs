@@ -127,7 +127,7 @@ impl Model {
         if !self.has_ready(group) {
             let is_over = |(name, until): &(u8, Instant)| *name == group && *until <= at;
             self.turns.resting.retain(|resting| !is_over(resting));
-            // Of equal times, that of the group is first that has had a ready key for longer.
+            // Of equal times, the group that has had a ready key for longer comes first.
             self.turns.resting.sort_by_key(|(name, _)| *name == group);
             self.refresh(group);
         }
@@ -201,7 +201,7 @@ impl Model {
         self.take_places();
     }
 
-    /// Without groups all keys are of one.
+    /// Without groups all keys belong to one.
     pub(super) fn group_of(&self, key: Key) -> u8 {
         match self.abilities.groups {
             true => group_of(&key),

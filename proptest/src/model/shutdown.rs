@@ -43,7 +43,7 @@ impl Model {
         }
     }
 
-    /// When shutdown stopped the time. What a run sets later is not before, wherever the clock goes.
+    /// The time of the shutdown. No later deadline is earlier, even if the clock goes back.
     pub(super) fn stopped_at(&self) -> Instant {
         self.closed.map_or(Instant::EPOCH, |closed| closed.0)
     }

@@ -426,7 +426,7 @@ pub struct Failure {
     pub events: usize,
     /// How many events the seed drew.
     pub events_drawn: usize,
-    /// How many things are left to chance in it: delays and faults.
+    /// How many of its delays and faults are drawn.
     pub choices: usize,
     /// How many the seed drew.
     pub choices_drawn: usize,

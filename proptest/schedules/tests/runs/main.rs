@@ -101,7 +101,8 @@ fn play<Q: Works>(plan: &Plan) {
     }
     quiet();
     if plan.stops.contains(&DROPPED) {
-        // What a dropped run gives back late, no other takes: a drain waits for it.
+        // A dropped run may give its key back after the others have ended. A drain waits for
+        // that key.
         world.left.borrow_mut().extend(queue.shared().leftovers());
         quiet();
     }
