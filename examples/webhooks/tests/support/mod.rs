@@ -424,7 +424,12 @@ impl Receiver {
     /// Waits until it has taken something that makes this true.
     pub async fn until(&self, what: &str, is_true: impl Fn(&Self) -> bool) {
         let mut taken = self.seen.taken.subscribe();
-        let wait = taken.wait_for(|_| is_true(self));
+        // Not with `wait_for`, which locks `taken` meanwhile: `is_true` may read it.
+        let wait = async {
+            while !is_true(self) {
+                taken.changed().await.unwrap();
+            }
+        };
         let waited = tokio::time::timeout(BROKEN_AFTER, wait).await;
         assert!(waited.is_ok(), "never {what}");
     }
