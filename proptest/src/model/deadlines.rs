@@ -305,6 +305,10 @@ impl Model {
             return false;
         }
         self.arrive_at(key);
+        self.end_own_delay(key)
+    }
+
+    fn end_own_delay(&mut self, key: Key) -> bool {
         let Some(deadline) = self.entry(key).deadline else {
             return false;
         };
@@ -326,7 +330,11 @@ impl Model {
         let mut deadlines: Vec<_> = self.deadlines().collect();
         deadlines.sort_by_key(|(_, it)| (it.due, it.number));
         for (key, _) in deadlines {
-            self.end_delay(key);
+            // No suspension ends early, even if its window is open.
+            match self.entry(key).suspended {
+                Some(_) => self.end_own_delay(key),
+                None => self.end_delay(key),
+            };
         }
     }
 
