@@ -34,7 +34,10 @@ pub const DURATION_PAST_2_POW_63: &str = "a next duration past 2^63 ns";
 /// The first line that cannot be read, and why.
 pub fn replay(jsonl: &str) -> Result<Report, String> {
     replay_lines(jsonl, |trace: &Trace, report| {
-        report.note(format!("{}: {}, {:?}", trace.id, trace.kind, trace.params));
+        report.note(format!(
+            "{}: {:?}, {:?}",
+            trace.id, trace.kind, trace.params
+        ));
         let mut replay = Replay::new(trace);
         trace.ops.iter().try_for_each(|op| {
             report.step(format!("{op:?}"));
@@ -46,9 +49,21 @@ pub fn replay(jsonl: &str) -> Result<Report, String> {
 #[derive(Deserialize)]
 struct Trace {
     id: String,
-    kind: String,
+    kind: Kind,
     params: Params,
     ops: Vec<Op>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Step,
+    DelayFunc,
+    DelayWithReset,
+    ExponentialManager,
+    JitterStep,
+    JitterFn,
+    RetryLoop,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,9 +125,9 @@ impl Replay {
                 Box::new(|| u64::MAX),
                 Box::new(move || random.u64(..)),
             ],
-            next: match kind.as_str() {
-                "delay_with_reset" => Box::new(backoff.delay_with_reset(reset, start, no_jitter)),
-                "exponential_manager" => {
+            next: match kind {
+                Kind::DelayWithReset => Box::new(backoff.delay_with_reset(reset, start, no_jitter)),
+                Kind::ExponentialManager => {
                     Box::new(backoff.delay_with_idle_reset(reset, start, no_jitter))
                 }
                 _ => Box::new(backoff.delay_func(no_jitter)),
@@ -218,5 +233,14 @@ mod tests {
                 assert_eq!(replay(&line).unwrap().mismatches, mismatches, "{op}");
             }
         }
+    }
+
+    #[test]
+    fn a_kind_that_is_not_known_cannot_be_read() {
+        let line = r#"{"id":"a","kind":"unknown","params":{PARAMS},"ops":[]}"#;
+        let line = line.replace("PARAMS", PARAMS).replace('\n', "");
+        assert!(replay(&line).unwrap_err().contains("unknown variant"));
+        let known = line.replace("unknown", "step");
+        assert_eq!(replay(&known).unwrap().mismatches, 0);
     }
 }
