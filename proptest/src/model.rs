@@ -363,10 +363,14 @@ impl Model {
             return false;
         }
         let keys = self.with_work_from(key).into_iter();
-        let mut rest = keys
+        let rest = keys
             .map(|key| self.entry(key))
             .filter(|entry| entry.has_record() && !entry.active);
-        rest.next().is_none() || rest.next().is_none() && self.surplus() == 0
+        match rest.count() {
+            0 => true,
+            1 => self.surplus() == 0,
+            _ => false,
+        }
     }
 
     /// The key leaves all lists but that of its failures.
@@ -450,7 +454,9 @@ impl Subject for Model {
         let now = self.now;
         match *operation {
             O::Add(key) => Answer::Added(self.add(key)),
-            O::AddAfter(key, delay) => self.apply(&O::AddWithin(key, delay, Duration::ZERO)),
+            O::AddAfter(key, delay) => {
+                Answer::Added(self.add_later(key, Window::exact(now + delay)))
+            }
             O::AddWithin(key, delay, slack) => {
                 // "A `delay` of zero is an add, with any slack."
                 let slack = if delay.is_zero() { delay } else { slack };

@@ -522,7 +522,7 @@ impl Operation {
         }
     }
 
-    /// The runs that it ends.
+    /// Returns the runs that it ends.
     pub fn runs_mut(&mut self) -> &mut [Run] {
         match self {
             Self::Done(run) | Self::Complete(run, _) | Self::Next(run, ..) => slice::from_mut(run),

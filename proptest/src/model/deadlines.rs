@@ -330,11 +330,7 @@ impl Model {
         let mut deadlines: Vec<_> = self.deadlines().collect();
         deadlines.sort_by_key(|(_, it)| (it.due, it.number));
         for (key, _) in deadlines {
-            // No suspension ends early, even if its window is open.
-            match self.entry(key).suspended {
-                Some(_) => self.end_own_delay(key),
-                None => self.end_delay(key),
-            };
+            self.end_own_delay(key);
         }
     }
 
