@@ -1,5 +1,5 @@
-//! A controller with a bug that shows only when a change comes at the wrong moment: found, and
-//! shown in a few lines; and the same without the bug.
+//! A controller with a bug that shows only if a change comes at the wrong moment. The simulation
+//! finds it, and shows it in a few lines. Without the bug it finds nothing.
 //!
 //! ```text
 //! cargo run --release -p requeue-proptest --example fleet

@@ -167,9 +167,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// there may be more: then it is called again with the same sweep. O(log n). Does nothing after
     /// shutdown.
     ///
-    /// If keys may be [held](crate::Policy), or one was held, suspended or polled, a call ends delays
-    /// in no order, and looks at no more than [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots,
-    /// because it cannot end the delay of a held key.
+    /// If keys may be [held](crate::Policy), or one was held, suspended or polled, delays end in no
+    /// order: the delay of a held key cannot end. A call then looks at
+    /// [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots at most.
     ///
     /// # Examples
     ///

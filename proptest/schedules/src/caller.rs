@@ -30,8 +30,8 @@ pub enum Order {
 }
 
 impl Caller {
-    /// A caller whose wakers call this function, which takes the queue's lock: so the waking thread
-    /// must not hold that, and may be interrupted before.
+    /// A caller whose wakers call this function, which takes the queue's lock. So a thread that wakes
+    /// must have released the lock, and others may run before the wake.
     pub fn new(look: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             look: Arc::new(look),

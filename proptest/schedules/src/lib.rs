@@ -1,5 +1,5 @@
-//! Concurrent histories of a queue: how threads and tasks share it, what they do, and whether some
-//! order of their calls explains the answers.
+//! Concurrent histories of a queue. Threads and tasks share it, and some order of their calls has to
+//! explain the answers.
 //!
 //! A [`Trial`] is a queue that several [workers](Worker) call at once. It records a [`History`],
 //! which [`explain`] judges by the reference model. `proptest/interrupts` uses this for interrupts

@@ -175,8 +175,9 @@ macro_rules! awaited {
     };
 }
 
-/// Makes the calls of a queue: how they are waited for, how a drain waits for no time, how many keys
-/// are got, and how to take what calls return that cannot fail elsewhere.
+/// Writes how a runtime makes the calls of its queue. The arguments say how it waits for a call, how
+/// it drains without waiting, how it gets several keys, and how it unwraps a call that cannot fail
+/// on other runtimes.
 macro_rules! perform {
     ($wait:ident, |$queue:ident| $drain:expr, |$max:ident| $batch:expr, $whole:path) => {
         async fn perform<'q>(

@@ -34,8 +34,8 @@ const SHORTER_FOR: Duration = Duration::from_secs(20);
 /// waited for.
 pub(crate) const HANGS_AFTER: Duration = Duration::from_secs(30);
 
-/// Checks a queue on as many drawn histories as proptest is configured to draw; on a quarter as many
-/// of a large crowd, and on four times as many of calls, unless these run by themselves.
+/// Checks a queue on drawn histories, as many as proptest is configured to draw. It draws a quarter
+/// as many of a large crowd, and four times as many of calls that the test polls.
 ///
 /// What was once found to fail is kept in the file `regressions`, and tried first from then on.
 ///
@@ -62,8 +62,7 @@ pub fn run(new: NewSubject, draw: Draw, regressions: &'static str) -> Result<(),
     })
 }
 
-/// Checks a queue of one [combination](Combination) on so many drawn histories of operations over a
-/// few keys, or of calls that wait.
+/// Checks a queue of one [combination](Combination) on `cases` drawn histories.
 ///
 /// # Errors
 ///

@@ -170,8 +170,8 @@ pub(super) struct Temper {
 }
 
 impl Temper {
-    /// The first fault comes wherever a history with so many events may have got to: what fails
-    /// early is mostly set right by what comes later, and what no call comes back to is late.
+    /// The first fault may come anywhere in a history with so many events. A later event usually
+    /// repairs what an early fault has broken, so only a late fault shows what no run repairs.
     fn new(mut rng: TestRng, events: usize, settings: &Settings) -> Self {
         let events = u32::try_from(events).unwrap_or(u32::MAX);
         let mut faults = settings.faults.clone();

@@ -34,9 +34,8 @@ macro_rules! done {
     }};
 }
 
-/// Does an operation. `call!` calls a method of a session, or of the queue behind the lock, which
-/// has the same methods, and is told if a session needs the time. `session!` works with a session
-/// in any case.
+/// Does an operation. `call!` calls a method of a session, or the same method of the queue behind
+/// the lock. Its second argument says if a session needs the time. `session!` always uses a session.
 macro_rules! answer {
     ($operation:expr, $held:expr, <$kind:ty, $home:ty>) => {
         match *$operation {

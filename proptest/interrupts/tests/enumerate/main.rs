@@ -159,8 +159,8 @@ fn setup(groups: Option<Cap>) -> Configuration {
     }
 }
 
-/// Calls `visit` with an opening and every history of up to `operations` operations after it, and
-/// with the boundaries that lie behind the opening.
+/// Calls `visit` for an opening, followed by every history of up to `operations` operations. Also
+/// passes the boundaries after the opening.
 fn each_history<Q: Board>(
     setup: &Configuration,
     opening: &[Operation],
