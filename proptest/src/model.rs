@@ -564,11 +564,10 @@ impl Subject for Model {
 
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
-        if self.abilities.due_keys_max.is_none() && !self.is_closed() {
-            // No operation looks: a window may be open, and its key waits.
-            self.is_looking = false;
+        // A window that is open counts only once an operation looks.
+        let waits_for_looks = self.abilities.due_keys_max.is_some() || self.has_windows;
+        if !waits_for_looks && !self.is_closed() {
             self.release(usize::MAX, None);
-            self.is_looking = true;
         }
     }
 
