@@ -13,6 +13,7 @@ use requeue_core::metrics::Metrics;
 use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 
+use crate::Figures;
 use crate::limiter::{FloatBits, LimiterSpec};
 use crate::subject::{Cap, Configuration, Direct, Key, Kind, Rate, Subject, boxed};
 
@@ -112,8 +113,8 @@ macro_rules! choices {
     };
 }
 
-/// Every option. The last is a backlog of keys that no operation has made ready yet.
-static OPTIONS: [Choice; 23] = choices! { |it, unit|
+/// Every option. A backlog is one of keys that no operation has made ready yet.
+static OPTIONS: [Choice; 24] = choices! { |it, unit|
     "storage":
         "grows",
         "fixed, for 64 keys" => it.configuration.storage = Some(64),
@@ -183,6 +184,7 @@ static OPTIONS: [Choice; 23] = choices! { |it, unit|
             it.uses.backlog = true;
             it.configuration.due_keys_max = 1;
         };
+    "metrics": "all figures", "none" => it.configuration.metrics = false;
 };
 
 /// Every option there is.
@@ -385,11 +387,14 @@ impl<const N: usize, M: Metrics + Default + 'static> Family for OfSize<N, M> {
 }
 
 /// Makes the state machine that a configuration describes.
-pub fn core<M: Metrics + Default + 'static>(configuration: &Configuration) -> Box<dyn Subject> {
-    match configuration.storage {
-        None => kind_of::<Growing<M>>(configuration),
-        Some(..=3) => kind_of::<OfSize<3, M>>(configuration),
-        Some(_) => kind_of::<OfSize<64, M>>(configuration),
+pub fn core(configuration: &Configuration) -> Box<dyn Subject> {
+    match (configuration.storage, configuration.metrics) {
+        (None, true) => kind_of::<Growing<Figures>>(configuration),
+        (None, false) => kind_of::<Growing<()>>(configuration),
+        (Some(..=3), true) => kind_of::<OfSize<3, Figures>>(configuration),
+        (Some(..=3), false) => kind_of::<OfSize<3, ()>>(configuration),
+        (Some(_), true) => kind_of::<OfSize<64, Figures>>(configuration),
+        (Some(_), false) => kind_of::<OfSize<64, ()>>(configuration),
     }
 }
 

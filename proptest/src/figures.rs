@@ -1,5 +1,6 @@
 //! What a queue reports to its metrics, written down.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 #[cfg(any(feature = "std", feature = "tokio"))]
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +50,13 @@ pub struct Figures {
     /// How many keys of each priority level are ready or dirty, where that is any. Empty for a
     /// queue without levels.
     pub depths: BTreeMap<u8, usize>,
+}
+
+impl Figures {
+    /// What was reported to these metrics, if they write it down.
+    pub(crate) fn of(metrics: &dyn Any) -> Option<Self> {
+        metrics.downcast_ref().cloned()
+    }
 }
 
 /// [`Figures`] that a queue writes and a test reads, for the runtimes whose metrics are values.

@@ -2,7 +2,7 @@
 
 use ::std::collections::BTreeMap;
 
-use requeue_core::priority::{Aging, Groups, Levels, Plain, WithPolicy, WithSlack, WithSuspension};
+use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
 use requeue_proptest::conformance::{NotTried, drawn, rules_not_tried};
 use requeue_proptest::histories::{Crowd, Draw};
@@ -64,7 +64,7 @@ conform! {
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
     tokio_with_aging: OnWorkQueue<Tasks<Aged>>;
     embassy: OnWorkQueue<Embassy<64, WithSlack<WithSuspension>>>;
-    embassy_without_policy: OnWorkQueue<Embassy<64>>;
+    embassy_without_policy: OnWorkQueue<Embassy<64, Plain, ()>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
     embassy_with_groups: OnWorkQueue<Embassy<64, Groups<u8, WithSuspension>>>;
     embassy_with_aging: OnWorkQueue<Embassy<64, WithSuspension<Aging<Levels<3>>>>>;
@@ -89,9 +89,6 @@ macro_rules! drawn {
 // Variants that no combination of options has, on which only histories are drawn.
 drawn! { Draw::Operations(Crowd::Few), REGRESSIONS:
     core_fixed_64_with_wide_numbers: Direct<WithSlack<WithSuspension>, Fixed<64, u16>>;
-    core_fixed_3_without_metrics: Direct<WithPolicy, Fixed<3>, ()>;
-    core_growable_without_metrics: Direct<Plain, Growable, ()>;
-    core_fixed_3_with_levels_without_metrics: Direct<GovernedLevels, Fixed<3>, ()>;
     core_fixed_64_with_groups_without_policy: Direct<Grouped, Fixed<64>>;
 }
 
@@ -130,7 +127,7 @@ const NO_SLACK: (&str, usize) = ("the delays of the queue are exact", 7);
 const NO_SUSPENSION: (&str, usize) = ("the queue suspends no keys", 5);
 const NO_PANICS: (&str, usize) = ("the queue has no workers that panic", 2);
 const NO_LOCK: (&str, usize) = ("the queue has no lock", 1);
-const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 62);
+const NO_CALLS: (&str, usize) = ("the queue has no calls that wait", 63);
 
 #[test]
 fn only_these_rules_are_not_tried_on_core() {

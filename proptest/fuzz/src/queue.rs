@@ -1,10 +1,9 @@
 //! The queue beside the reference model.
 
 use arbitrary::{Result, Unstructured};
-use requeue_proptest::Figures;
 use requeue_proptest::combinations::{Combination, Uses, core, options};
 use requeue_proptest::histories::{Looks, Operation, check_on, operations_of};
-use requeue_proptest::subject::{GroupOrder, NewSubject};
+use requeue_proptest::subject::GroupOrder;
 
 /// Does what the bytes say to one of core's queues and to the model of it.
 ///
@@ -17,8 +16,7 @@ use requeue_proptest::subject::{GroupOrder, NewSubject};
 pub fn queue(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     // Too few bytes say nothing.
-    let _ = combination(&mut bytes)
-        .and_then(|combination| compare(core::<Figures>, combination, &mut bytes));
+    let _ = combination(&mut bytes).and_then(|combination| compare(combination, &mut bytes));
 }
 
 /// The same on a clock that breaks its contract: it jumps, stands still and goes back.
@@ -31,6 +29,7 @@ pub fn queue(bytes: &[u8]) {
 pub fn clock(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let _ = combination(&mut bytes).and_then(|mut combination| {
+        combination.configuration.metrics = false;
         combination.uses = Uses {
             suspend: true,
             poll: true,
@@ -39,7 +38,7 @@ pub fn clock(bytes: &[u8]) {
             rewind: true,
             ..Uses::default()
         };
-        compare(core::<()>, combination, &mut bytes)
+        compare(combination, &mut bytes)
     });
 }
 
@@ -50,7 +49,7 @@ fn combination(bytes: &mut Unstructured) -> Result<Combination> {
 }
 
 #[expect(clippy::panic, reason = "this is how a fuzzer learns of it")]
-fn compare(new: NewSubject, combination: Combination, bytes: &mut Unstructured) -> Result<()> {
+fn compare(combination: Combination, bytes: &mut Unstructured) -> Result<()> {
     let keys = *bytes.choose(&[6, 40])?;
     let looks = *bytes.choose(&[Looks::Always, Looks::Last])?;
     let mut operations = operations_of(bytes.bytes(bytes.len())?, keys, combination.uses);
@@ -61,7 +60,7 @@ fn compare(new: NewSubject, combination: Combination, bytes: &mut Unstructured) 
         let limits = (0..3).map(|group| Operation::Order(GroupOrder::Limit(group, Some(cap))));
         operations.splice(0..0, limits);
     }
-    let checked = check_on(new, configuration, &operations, looks);
+    let checked = check_on(core, configuration, &operations, looks);
     if let Err(failure) = checked {
         panic!("{combination}, looks: {looks:?}\n{operations:#?}\n{failure}");
     }

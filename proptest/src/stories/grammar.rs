@@ -158,6 +158,7 @@ impl<'s> Words<'s> {
     fn configuration(&mut self) -> Configuration {
         let mut made = Configuration::new(self.limiter());
         made.policy = self.policy();
+        made.metrics = !self.has("no_metrics");
         let due_keys = self.given("due_keys", Self::parsed);
         made.due_keys_max = due_keys.unwrap_or(made.due_keys_max);
         let records = self.given("failure_records", Self::parsed);

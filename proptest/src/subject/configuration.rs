@@ -32,6 +32,8 @@ pub struct Configuration {
     pub failure_records_max: usize,
     /// How many due keys one operation makes ready, if the subject does one operation a step.
     pub due_keys_max: u8,
+    /// Whether a queue that can have [metrics](super::Subject::figures) has them.
+    pub metrics: bool,
 }
 
 impl Configuration {
@@ -47,6 +49,7 @@ impl Configuration {
             max_keys: usize::MAX,
             failure_records_max: usize::MAX,
             due_keys_max: 16,
+            metrics: true,
         }
     }
 

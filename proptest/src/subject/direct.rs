@@ -1,6 +1,5 @@
 //! The state machine itself: core's `Queue`, with the time handed in.
 
-use std::any::Any;
 use std::time::Duration;
 
 use requeue_core::Instant;
@@ -100,8 +99,7 @@ impl<P: Kind, S: Home, M: Metrics + Default + 'static, const MAX: usize> Subject
     }
 
     fn figures(&mut self) -> Option<Figures> {
-        let metrics: &dyn Any = self.queue.metrics();
-        metrics.downcast_ref::<Figures>().cloned()
+        Figures::of(self.queue.metrics())
     }
 
     fn now(&self) -> Instant {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use requeue_core::binding::{AsShared, Shared, timeout_at};
+use requeue_core::metrics::Metrics;
 use requeue_core::priority::Plain;
 use requeue_core::storage::Fixed;
 use requeue_core::{Action, Rejected};
@@ -21,21 +22,24 @@ use crate::limiter::AnyLimiter;
 /// How many calls may wait at once.
 const WAITERS: usize = 4;
 
-type Parts = (Figures, u16, HandClock);
-type Inner<const N: usize, P> = WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts>;
+type Parts<M> = (M, u16, HandClock);
+type Inner<const N: usize, P, M> =
+    WorkQueue<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<M>>;
 
 /// requeue-embassy's queue, with room for `N` keys and four calls that wait.
-pub struct Embassy<const N: usize, P: Kind = Plain> {
-    queue: Rc<Inner<N, P>>,
+pub struct Embassy<const N: usize, P: Kind = Plain, M: Metrics = Figures> {
+    queue: Rc<Inner<N, P, M>>,
 }
 
-impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
-    type Host = EmbassyHost<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts>;
+impl<const N: usize, P: Kind + 'static, M: Metrics + Default + 'static> Runtime
+    for Embassy<N, P, M>
+{
+    type Host = EmbassyHost<NoopRawMutex, Key, N, P, AnyLimiter, WAITERS, Parts<M>>;
     type Calls = Futures;
     const PLACES: Option<usize> = Some(WAITERS);
 
     fn new(setup: &Configuration) -> Self {
-        let queue = Fixed::build(setup, Figures::default());
+        let queue = Fixed::build(setup, M::default());
         Self {
             queue: Rc::new(WorkQueue::from_queue(queue, HandClock::new())),
         }
@@ -52,6 +56,6 @@ impl<const N: usize, P: Kind + 'static> Runtime for Embassy<N, P> {
     calls_of_tasks! { identity }
 
     fn figures(&self) -> Option<Figures> {
-        Some(self.queue.as_shared().look(|queue| queue.metrics().clone()))
+        self.queue().look(|queue| Figures::of(queue.metrics()))
     }
 }

@@ -21,7 +21,7 @@ use crate::limiter::AnyLimiter;
 /// requeue-tokio's queue.
 pub struct Tasks<P: Kind = Plain, S: Home = Growable> {
     queue: WorkQueue<Key, P, AnyLimiter, S>,
-    figures: SharedFigures,
+    figures: Option<SharedFigures>,
 }
 
 /// What Tokio's timers count.
@@ -78,8 +78,8 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
     const GRAIN: Duration = TICK;
 
     fn new(setup: &Configuration) -> Self {
-        let figures = SharedFigures::default();
-        let queue = S::build(setup, Reporter::new(figures.clone()));
+        let figures = setup.metrics.then(SharedFigures::default);
+        let queue = S::build(setup, figures.clone().map_or(Reporter::NONE, Reporter::new));
         // Inside the runtime, so that the queue's clock is the paused one.
         if let Some(paused) = Paused::here() {
             paused.advance_to_whole_tick();
@@ -105,6 +105,6 @@ impl<P: Kind + 'static, S: Home + 'static> Runtime for Tasks<P, S> {
     calls_of_tasks! { Ok }
 
     fn figures(&self) -> Option<Figures> {
-        Some(self.figures.get())
+        self.figures.as_ref().map(SharedFigures::get)
     }
 }

@@ -21,7 +21,7 @@ type Inner<P, S> = WorkQueue<Key, P, AnyLimiter, S>;
 /// requeue-std's queue.
 pub struct Threads<P: Kind = Plain, S: Home = Growable> {
     queue: Inner<P, S>,
-    figures: SharedFigures,
+    figures: Option<SharedFigures>,
     clock: ManualClock,
 }
 
@@ -33,8 +33,9 @@ where
     type Calls = ThreadCalls;
 
     fn new(setup: &Configuration) -> Self {
-        let (figures, clock) = (SharedFigures::default(), ManualClock::new());
-        let queue = S::build(setup, Reporter::new(figures.clone()));
+        let clock = ManualClock::new();
+        let figures = setup.metrics.then(SharedFigures::default);
+        let queue = S::build(setup, figures.clone().map_or(Reporter::NONE, Reporter::new));
         Self {
             queue: WorkQueue::from_queue(queue, clock.clone()),
             figures,
@@ -58,7 +59,7 @@ where
     }
 
     fn figures(&self) -> Option<Figures> {
-        Some(self.figures.get())
+        self.figures.as_ref().map(SharedFigures::get)
     }
 }
 
