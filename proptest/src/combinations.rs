@@ -118,7 +118,7 @@ static OPTIONS: [Choice; 24] = choices! { |it, unit|
     "storage":
         "grows",
         "fixed, for 64 keys" => it.configuration.storage = Some(64),
-        "fixed, for 3 keys" => it.configuration.storage = Some(3),
+        "fixed, for 3 keys of two groups" => it.configuration.storage = Some(3),
         "grows, for 4 keys" => it.configuration.max_keys = 4;
     "levels":
         "one",
@@ -344,9 +344,11 @@ impl Combination {
 /// Queues of one runtime, of each kind of priorities.
 pub trait Family {
     /// Keys of one level.
-    type One: Kind + 'static;
+    type One: Kind<Naming<Key> = ()> + 'static;
     /// Keys of three levels.
     type Three: Kind<Naming<Key> = ()> + 'static;
+    /// Keys of groups.
+    type Grouped<P: Kind<Naming<Key> = ()> + 'static>: Kind + 'static;
     /// The queue.
     type Of<P: Kind + 'static>: Subject + 'static;
 }
@@ -361,9 +363,9 @@ pub fn kind_of<F: Family>(configuration: &Configuration) -> Box<dyn Subject> {
         (false, false, _) => boxed::<F::Of<F::One>>,
         (false, true, false) => boxed::<F::Of<F::Three>>,
         (false, true, true) => boxed::<F::Of<Aging<F::Three>>>,
-        (true, false, _) => boxed::<F::Of<Groups<u8, F::One, 4>>>,
-        (true, true, false) => boxed::<F::Of<Groups<u8, F::Three, 4>>>,
-        (true, true, true) => boxed::<F::Of<Groups<u8, Aging<F::Three>, 4>>>,
+        (true, false, _) => boxed::<F::Of<F::Grouped<F::One>>>,
+        (true, true, false) => boxed::<F::Of<F::Grouped<F::Three>>>,
+        (true, true, true) => boxed::<F::Of<F::Grouped<Aging<F::Three>>>>,
     };
     make(configuration)
 }
@@ -374,15 +376,19 @@ struct Growing<M>(PhantomData<M>);
 impl<M: Metrics + Default + 'static> Family for Growing<M> {
     type One = Plain;
     type Three = Levels<3>;
+    type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P>;
     type Of<P: Kind + 'static> = Direct<P, Growable, M>;
 }
 
-/// The state machine on storage of a fixed size.
-struct OfSize<const N: usize, M>(PhantomData<M>);
+/// The state machine on storage of a fixed size, for so many groups.
+struct OfSize<const N: usize, const GROUPS: usize, M>(PhantomData<M>);
 
-impl<const N: usize, M: Metrics + Default + 'static> Family for OfSize<N, M> {
+impl<const N: usize, const GROUPS: usize, M: Metrics + Default + 'static> Family
+    for OfSize<N, GROUPS, M>
+{
     type One = WithSlack<WithSuspension>;
     type Three = WithSlack<WithSuspension<Levels<3>>>;
+    type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P, GROUPS>;
     type Of<P: Kind + 'static> = Direct<P, Fixed<N>, M>;
 }
 
@@ -391,10 +397,10 @@ pub fn core(configuration: &Configuration) -> Box<dyn Subject> {
     match (configuration.storage, configuration.metrics) {
         (None, true) => kind_of::<Growing<Figures>>(configuration),
         (None, false) => kind_of::<Growing<()>>(configuration),
-        (Some(..=3), true) => kind_of::<OfSize<3, Figures>>(configuration),
-        (Some(..=3), false) => kind_of::<OfSize<3, ()>>(configuration),
-        (Some(_), true) => kind_of::<OfSize<64, Figures>>(configuration),
-        (Some(_), false) => kind_of::<OfSize<64, ()>>(configuration),
+        (Some(..=3), true) => kind_of::<OfSize<3, 2, Figures>>(configuration),
+        (Some(..=3), false) => kind_of::<OfSize<3, 2, ()>>(configuration),
+        (Some(_), true) => kind_of::<OfSize<64, 3, Figures>>(configuration),
+        (Some(_), false) => kind_of::<OfSize<64, 3, ()>>(configuration),
     }
 }
 

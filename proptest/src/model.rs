@@ -284,9 +284,14 @@ impl Model {
 
     /// A new key takes the place of the oldest record if there is no other.
     fn make_room(&mut self, key: Key) -> Result<(), Rejected<Key>> {
+        if self.entry(key).is_held() {
+            return Ok(());
+        }
+        if !self.has_place(self.group_of(key)) {
+            return Err(Rejected::Full(key));
+        }
         let held = self.count(Entry::is_held);
-        let has_room = self.capacity.is_none_or(|capacity| held < capacity);
-        if self.entry(key).is_held() || has_room {
+        if self.capacity.is_none_or(|capacity| held < capacity) {
             return Ok(());
         }
         let oldest = *self.records().first().ok_or(Rejected::Full(key))?;
@@ -325,6 +330,7 @@ impl Model {
                 entry.pauses = 0;
             }
         }
+        self.leave_places();
     }
 
     fn take_work_back(&mut self, key: Key) -> Answer {
@@ -399,7 +405,7 @@ impl Model {
             O::ExpediteAll => self.end_all_delays(),
             O::Pause => self.paused = !self.is_closed(),
             O::Unpause => self.paused = false,
-            O::Order(ref order) => self.change_groups(order),
+            O::Order(ref order) => return self.change_groups(order),
             O::AgeAfter(after) => self.age_limit = after,
             O::LimitKeys(keys) => {
                 self.capacity = (keys < usize::MAX).then_some(keys);
@@ -538,7 +544,7 @@ impl Subject for Model {
             O::IsSettled => Answer::Is(self.count(Entry::has_work) == 0),
             O::IsShuttingDown => Answer::Is(self.is_closed()),
             O::NextLook => Answer::Look(self.next_look()),
-            O::IsWithin(..) if self.abilities.groups => Answer::Lacking,
+            O::IsWithin(..) if self.abilities.groups > 0 => Answer::Lacking,
             O::IsWithin(ready_max, run_max) => Answer::Is(self.is_within(ready_max, run_max)),
             _ => self.change(operation),
         }

@@ -190,6 +190,8 @@ pub enum Answer {
     Done,
     /// The queue has no such operation, and has done nothing.
     Lacking,
+    /// There is no place for another group, and nothing has changed.
+    NoPlace,
     /// Yes or no.
     Is(bool),
     /// How many.
@@ -582,6 +584,7 @@ impl fmt::Display for Answer {
         let text = match self {
             Self::Done | Self::Drain(_) => String::from("done"),
             Self::Lacking => String::from("there is no such operation"),
+            Self::NoPlace => String::from("there is no place for another group"),
             Self::Is(it) => String::from(if *it { "yes" } else { "no" }),
             Self::Count(it) => it.to_string(),
             Self::Added(it) => outcome(it, name),
@@ -783,7 +786,7 @@ methods! {
     cancel_key(key: Key) -> Option<KeyState>: O::CancelKey(key) => Answer::State(it) => it;
     cancel_delay(key: Key) -> Option<Instant>: O::CancelDelay(key) => Answer::Due(it) => it;
     expedite(key: Key) -> bool: O::Expedite(key) => Answer::Is(it) => it;
-    order(order: &GroupOrder): O::Order(order.clone()) => Answer::Done => ();
+    order(order: &GroupOrder): O::Order(order.clone()) => Answer::Done | Answer::NoPlace => ();
     age_after(after: Option<Duration>): O::AgeAfter(after) => Answer::Done => ();
     try_get() -> Option<Handed>: O::TryGet => Answer::Work(it) => it;
     get(sleeper: u32) -> Next<Handed>: O::Get(Sleeper::Of(sleeper)) => Answer::Next(it) => it;

@@ -135,7 +135,7 @@ impl Rule {
                 "the queue has too few priority levels",
                 can.levels >= LEVELS_MIN,
             ),
-            "Groups" => ("the queue has no groups", can.groups),
+            "Groups" => ("the queue has no groups", can.groups > 0),
             "Aging" => ("the keys of the queue do not age", can.ages),
             "Policy" => ("the queue can have no policy", can.governs),
             "Slack" => ("the delays of the queue are exact", can.slackens),

@@ -154,8 +154,8 @@ pub struct Abilities {
     pub runs_by_itself: bool,
     /// How many priority levels there are.
     pub levels: u8,
-    /// Whether keys belong to groups, by [`group_of`].
-    pub groups: bool,
+    /// How many groups there can be, to which keys belong by [`group_of`]. Zero if there are none.
+    pub groups: usize,
     /// Whether keys of low levels age.
     pub ages: bool,
     /// How many keys fit can be [changed](Operation::LimitKeys).
@@ -185,7 +185,7 @@ impl Default for Abilities {
         Self {
             runs_by_itself: false,
             levels: 1,
-            groups: false,
+            groups: 0,
             ages: false,
             limits_keys: false,
             governs: true,

@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use requeue_core::metrics::Metrics;
-use requeue_core::priority::{Levels, Plain, WithSlack, WithSuspension};
+use requeue_core::priority::{Groups, Levels, Plain, WithSlack, WithSuspension};
 use requeue_core::storage::Growable;
 use requeue_proptest::combinations::{
     Combination, Family, Without, core, covering, kind_of, tuples,
 };
 use requeue_proptest::histories::{Crowd, Draw, run_combined};
 use requeue_proptest::subject::{
-    Configuration, Embassy, Kind, NewSubject, OnWorkQueue, Subject, Tasks,
+    Configuration, Embassy, Key, Kind, NewSubject, OnWorkQueue, Subject, Tasks,
 };
 use requeue_proptest::{Figures, rounds};
 
@@ -77,6 +77,7 @@ struct OnTokio;
 impl Family for OnTokio {
     type One = Plain;
     type Three = Levels<3>;
+    type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P>;
     type Of<P: Kind + 'static> = OnWorkQueue<Tasks<P, Growable>>;
 }
 
@@ -97,11 +98,14 @@ fn calls_on_tokio() {
     tried(kind_of::<OnTokio>, Draw::Calls, &combinations, [0, 1]);
 }
 
-struct OnEmbassy<const N: usize, M>(PhantomData<M>);
+struct OnEmbassy<const N: usize, const GROUPS: usize, M>(PhantomData<M>);
 
-impl<const N: usize, M: Metrics + Default + 'static> Family for OnEmbassy<N, M> {
+impl<const N: usize, const GROUPS: usize, M: Metrics + Default + 'static> Family
+    for OnEmbassy<N, GROUPS, M>
+{
     type One = WithSlack<WithSuspension>;
     type Three = WithSlack<WithSuspension<Levels<3>>>;
+    type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P, GROUPS>;
     type Of<P: Kind + 'static> = OnWorkQueue<Embassy<N, P, M>>;
 }
 
@@ -115,10 +119,10 @@ const NOT_ON_EMBASSY: Without = &[
 
 fn embassy(configuration: &Configuration) -> Box<dyn Subject> {
     match (configuration.storage, configuration.metrics) {
-        (Some(3), true) => kind_of::<OnEmbassy<3, Figures>>(configuration),
-        (Some(3), false) => kind_of::<OnEmbassy<3, ()>>(configuration),
-        (_, true) => kind_of::<OnEmbassy<64, Figures>>(configuration),
-        (_, false) => kind_of::<OnEmbassy<64, ()>>(configuration),
+        (Some(3), true) => kind_of::<OnEmbassy<3, 2, Figures>>(configuration),
+        (Some(3), false) => kind_of::<OnEmbassy<3, 2, ()>>(configuration),
+        (_, true) => kind_of::<OnEmbassy<64, 3, Figures>>(configuration),
+        (_, false) => kind_of::<OnEmbassy<64, 3, ()>>(configuration),
     }
 }
 

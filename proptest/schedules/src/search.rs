@@ -131,7 +131,7 @@ pub fn explain(setup: &Configuration, history: &History) -> Result<(), String> {
     let limited = (setup.max_keys < usize::MAX).then_some(setup.max_keys);
     let capacity = setup.storage.or(limited);
     let mut abilities = Abilities::default();
-    abilities.groups = setup.groups.is_some();
+    abilities.groups = setup.groups.map_or(0, |_| usize::MAX);
     let model = Model::new(setup, capacity).with_abilities(&abilities);
     let start = Place {
         order: Vec::new(),

@@ -59,7 +59,7 @@ impl Pair {
     pub(super) fn judge(&self, ids: &[CallId]) -> Result<Verdict, Fault> {
         let room_first = self.judge_in_order(ids, true);
         let waits_for_room = |call: &Outstanding| matches!(call.waits, For::Room(_));
-        if !self.abilities.groups || !self.calls.iter().any(waits_for_room) {
+        if self.abilities.groups == 0 || !self.calls.iter().any(waits_for_room) {
             return room_first;
         }
         // A key that is added before another is handed out has an earlier turn of its group.

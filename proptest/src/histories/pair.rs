@@ -81,7 +81,7 @@ impl Pair {
         let mut model = Model::new(&setup, capacity)
             .with_abilities(&abilities)
             .with_times(subject.figures().is_some());
-        if let Some(cap) = setup.groups.filter(|_| abilities.groups) {
+        if let Some(cap) = setup.groups.filter(|_| abilities.groups > 0) {
             let order = GroupOrder::LimitAll(cap);
             subject.order(&order);
             model.order(&order);

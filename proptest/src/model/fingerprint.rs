@@ -75,7 +75,7 @@ impl Model {
         rank(deadlines.map(|deadline| (deadline.due, &mut deadline.number)));
         let is_planned = self.count(|entry| entry.plan.is_some()) > 0;
         let due = self.deadlines().filter(|(_, it)| self.is_due(it));
-        let turns = self.abilities.groups.then_some(&self.turns);
+        let turns = (self.abilities.groups > 0).then_some(&self.turns);
         let settings = (&self.limiter, &self.policy, turns, self.age_limit);
         Fingerprint {
             settings: format!("{settings:?}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use requeue_core::{Instant, Why};
 
 use super::{Entry, Model, is_after};
-use crate::operation::Key;
+use crate::operation::{Answer, Key};
 use crate::subject::{Cap, GroupFigures, GroupOrder, Rate, group_of};
 
 /// The groups, and whose turn it is.
@@ -15,7 +15,9 @@ pub(super) struct Turns {
     /// The limits of groups that have none of their own.
     cap: Cap,
     /// All that [`group_of`] knows, by number.
-    groups: [Group; 3],
+    groups: [Group; GROUPS as usize],
+    /// Groups that keep their places for their buckets alone, longest gone first.
+    leaving: Vec<u8>,
     /// Groups without a token, and when they get one, in the order in which they ran out.
     resting: Vec<(u8, Instant)>,
     /// Blocked groups that have ready keys, longest first.
@@ -24,10 +26,15 @@ pub(super) struct Turns {
     turns: Vec<(Place, u16)>,
 }
 
+/// How many groups [`group_of`] knows.
+const GROUPS: u8 = 3;
+
 #[derive(Clone, Debug, Default)]
 struct Group {
     cap: Option<Cap>,
     is_paused: bool,
+    /// It has one of the places, where there are fewer of them than groups.
+    has_place: bool,
     /// What is left of its rate, as far as that has been noticed.
     bucket: Option<Bucket>,
     /// It may not start a run, as far as that has been noticed.
@@ -74,6 +81,20 @@ impl Bucket {
     }
 }
 
+impl Group {
+    /// It stays although it may have no keys.
+    fn is_named(&self) -> bool {
+        self.cap.is_some() || self.is_paused
+    }
+}
+
+impl Bucket {
+    fn is_full(&self, now: Instant) -> bool {
+        let earned = now.saturating_since(self.at).as_nanos() as i128 * PARTS;
+        self.used - earned < PARTS / 2
+    }
+}
+
 impl Turns {
     fn group(&mut self, group: u8) -> &mut Group {
         &mut self.groups[usize::from(group)]
@@ -85,6 +106,12 @@ impl Turns {
 
     fn cap_of(&self, group: u8) -> Cap {
         self.known(group).cap.unwrap_or(self.cap)
+    }
+
+    fn forget(&mut self, group: u8) {
+        *self.group(group) = Group::default();
+        self.leaving.retain(|other| *other != group);
+        self.resting.retain(|(other, _)| *other != group);
     }
 
     /// A rate that has changed begins with a full bucket.
@@ -99,12 +126,21 @@ impl Turns {
 }
 
 impl Model {
-    pub(super) fn change_groups(&mut self, order: &GroupOrder) {
+    pub(super) fn change_groups(&mut self, order: &GroupOrder) -> Answer {
         self.arrive();
-        let (is_closed, turns) = (self.is_closed(), &mut self.turns);
+        let is_closed = self.is_closed();
         match *order {
-            _ if !self.abilities.groups => return,
-            GroupOrder::Pause(_) if is_closed => return,
+            _ if self.abilities.groups == 0 => return Answer::Done,
+            GroupOrder::Pause(_) if is_closed => return Answer::Done,
+            GroupOrder::Limit(group, Some(_)) | GroupOrder::Pause(group)
+                if !self.has_place(group) =>
+            {
+                return Answer::NoPlace;
+            }
+            _ => {}
+        }
+        let turns = &mut self.turns;
+        match *order {
             GroupOrder::LimitAll(cap) => {
                 turns.cap = cap;
                 let mut places = self.places();
@@ -112,13 +148,95 @@ impl Model {
                 for (_, group) in places {
                     self.refresh(group);
                 }
-                return self.review();
+                self.review();
+                return Answer::Done;
             }
             GroupOrder::Limit(group, cap) => turns.group(group).cap = cap,
             GroupOrder::Pause(group) => turns.group(group).is_paused = true,
             GroupOrder::Unpause(group) => turns.group(group).is_paused = false,
         }
         self.refresh(order.group());
+        self.leave_places();
+        Answer::Done
+    }
+
+    /// Makes a place for a group that has none.
+    ///
+    /// > Failure records alone keep no other group out: where all `MAX` are taken, those of a group
+    /// > that has nothing else are discarded
+    pub(super) fn has_place(&mut self, group: u8) -> bool {
+        self.leave_places();
+        if self.is_there_room_for(group) {
+            return true;
+        }
+        let records = self.records();
+        let alone = records.iter().map(|key| self.group_of(*key));
+        let alone = alone.clone().find(|own| {
+            let of_records = alone.clone().filter(|other| other == own).count();
+            self.count_in(*own, Entry::is_held) == of_records && !self.turns.known(*own).is_named()
+        });
+        let Some(alone) = alone else {
+            return false;
+        };
+        for key in records {
+            if self.group_of(key) == alone {
+                self.entry_mut(key).forget();
+            }
+        }
+        self.settle();
+        self.is_there_room_for(group)
+    }
+
+    /// > Once its last key has left, one with a rate stays until the tokens it has used are earned
+    /// > again, or until its room is needed.
+    fn is_there_room_for(&mut self, group: u8) -> bool {
+        if self.turns.known(group).has_place || !self.has_few_places() {
+            return true;
+        }
+        for is_needed in [false, false, true] {
+            let Some(first) = self.turns.leaving.first().copied() else {
+                break;
+            };
+            self.turns.fill_bucket(first);
+            let bucket = self.turns.known(first).bucket;
+            let is_full = bucket.is_none_or(|bucket| bucket.is_full(self.now));
+            if is_full || is_needed && self.places_taken() == self.abilities.groups {
+                self.turns.forget(first);
+            }
+        }
+        self.places_taken() < self.abilities.groups
+    }
+
+    fn has_few_places(&self) -> bool {
+        (1..GROUPS.into()).contains(&self.abilities.groups)
+    }
+
+    fn places_taken(&self) -> usize {
+        let taken = self.turns.groups.iter().filter(|group| group.has_place);
+        taken.count()
+    }
+
+    /// Notices which groups have got their first key, and which have lost their last.
+    ///
+    /// > A group comes and goes with its keys, or stays while limits are set for it by name.
+    pub(super) fn leave_places(&mut self) {
+        if !self.has_few_places() {
+            return;
+        }
+        for group in 0..GROUPS {
+            let own = self.turns.known(group);
+            let (is_named, had_place) = (own.is_named(), own.has_place);
+            let is_leaving = self.turns.leaving.contains(&group);
+            if is_named || self.count_in(group, Entry::is_held) > 0 {
+                self.turns.group(group).has_place = true;
+                self.turns.leaving.retain(|other| *other != group);
+            } else if had_place && !is_leaving {
+                match self.turns.cap_of(group).rate.filter(Rate::is_valid) {
+                    Some(_) => self.turns.leaving.push(group),
+                    None => self.turns.forget(group),
+                }
+            }
+        }
     }
 
     /// A key becomes ready.
@@ -179,7 +297,7 @@ impl Model {
             Some(Why::GroupNoToken { .. }) => ready > 0,
             blocked => blocked.is_some(),
         };
-        (held > 0 && self.abilities.groups).then_some(GroupFigures {
+        (held > 0 && self.abilities.groups > 0).then_some(GroupFigures {
             ready,
             active: self.count_in(group, |entry| entry.active),
             held,
@@ -204,8 +322,8 @@ impl Model {
     /// Without groups all keys belong to one.
     pub(super) fn group_of(&self, key: Key) -> u8 {
         match self.abilities.groups {
-            true => group_of(&key),
-            false => 0,
+            0 => 0,
+            _ => group_of(&key),
         }
     }
 

@@ -62,7 +62,7 @@ impl Model {
     pub(crate) fn is_over(&self) -> bool {
         let paces = self.policy.next_start() > Instant::EPOCH;
         let is_ready = self.count(|entry| entry.ready.is_some()) > 0;
-        let ready_keys_wait = (paces || self.abilities.groups) && is_ready;
+        let ready_keys_wait = (paces || self.abilities.groups > 0) && is_ready;
         let is_draining = self.drains.last() == Some(&false);
         let is_dirty = self.count(Entry::is_dirty) > 0;
         let comes_back = is_draining && is_dirty;

@@ -143,7 +143,7 @@ macro_rules! answer {
             O::IsSettled => Answer::Is(call!(is_settled())),
             O::IsShuttingDown => Answer::Is(call!(is_shutting_down())),
             O::NextLook => Answer::Look(session!(false, |queue| queue.next_look())),
-            O::IsWithin(ready_max, run_max) if !<$kind>::GROUPS => {
+            O::IsWithin(ready_max, run_max) if <$kind>::GROUPS == 0 => {
                 Answer::Is(call!(is_within(ready_max, run_max), true))
             }
             _ => Answer::Lacking,
@@ -311,9 +311,12 @@ impl Home for Growable {
     }
 
     fn abilities<P: Kind>() -> Abilities {
+        let of_fixed = P::abilities();
         Abilities {
             limits_keys: true,
-            ..P::abilities()
+            // A queue that grows has room for any number of them.
+            groups: of_fixed.groups.saturating_mul(usize::MAX),
+            ..of_fixed
         }
     }
 
@@ -411,8 +414,8 @@ impl PerKey for Instant {
 
 /// Priorities that a queue under test can have.
 pub trait Kind: Priorities<FixedSlack: PerKey, Age: PerKey> + Sized {
-    /// Whether there are groups.
-    const GROUPS: bool = false;
+    /// How many groups there can be in a queue of a fixed size. Zero if there are none.
+    const GROUPS: usize = 0;
     /// Whether a queue of a fixed size can have a policy, and can suspend keys.
     const POLICY: [bool; 2];
 
@@ -492,7 +495,7 @@ fn lack<P: Priorities, S: Storage, M: Metrics>(_: &mut Access<'_, P, S, M>, _: &
 }
 
 impl<Q: Kind, const MAX: usize> Kind for Groups<u8, Q, MAX> {
-    const GROUPS: bool = true;
+    const GROUPS: usize = MAX;
     const POLICY: [bool; 2] = Q::POLICY;
 
     fn fixed<const N: usize, I: Index, M: Metrics>(
@@ -531,8 +534,7 @@ impl<Q: Kind, const MAX: usize> Kind for Groups<u8, Q, MAX> {
                 Ok(())
             }
         };
-        assert_eq!(changed, Ok(()), "there is room for every group");
-        Answer::Done
+        changed.map_or(Answer::NoPlace, |()| Answer::Done)
     }
 
     fn group<S: Storage, M: Metrics>(queue: &Keys<Self, S, M>, group: u8) -> Option<GroupFigures> {

@@ -56,7 +56,7 @@ fn setup<Q: Shares>() -> impl Strategy<Value = Configuration> {
         let base_ns = SECOND.as_nanos() as u64;
         let max_ns = base_ns * 1000;
         let storage = <<Q::Host as Host>::Storage as Storage>::CAPACITY;
-        let has_groups = <<Q::Host as Host>::Priorities as Kind>::GROUPS;
+        let has_groups = <<Q::Host as Host>::Priorities as Kind>::GROUPS > 0;
         Configuration {
             storage,
             groups: has_groups.then(|| Cap {
