@@ -21,10 +21,12 @@ use requeue_core::limiter::RateLimiter;
 use requeue_core::metrics::{Metrics, Times};
 use requeue_core::priority::Plain;
 use requeue_core::storage::Growable;
-use requeue_core::{Action, Batch, Guard, Instant, Queue, RunContext, Workers};
+use requeue_core::{
+    Action, Batch, Guard, Instant, Leftover, Queue, RunContext, WaitError, Workers,
+};
 use requeue_test_tools::{by_hand, in_time};
 use tokio::runtime::Builder;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::yield_now;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const WORKERS: usize = 3;
@@ -72,6 +74,8 @@ struct World {
     point: Point,
     /// Which of its calls panics.
     nth: u32,
+    /// Workers begin before the calls.
+    are_early: bool,
     calls: AtomicU32,
     is_armed: AtomicBool,
     /// Keys that the queue has accepted.
@@ -81,10 +85,11 @@ struct World {
 }
 
 impl World {
-    fn new(point: Point, nth: u32) -> Arc<Self> {
+    fn new(point: Point, nth: u32, are_early: bool) -> Arc<Self> {
         Arc::new(Self {
             point,
             nth,
+            are_early,
             calls: AtomicU32::new(0),
             is_armed: AtomicBool::new(false),
             accepted: Mutex::default(),
@@ -148,10 +153,20 @@ impl World {
         usize::from(self.has_panicked() && self.point.breaks_a_contract())
     }
 
-    /// A run has ended with a panic. Those of a reconciler and of a hook are caught.
-    fn assert_may_end_a_run(&self) {
-        let is_caught = matches!(self.point, Point::Reconcile | Point::GiveUp);
-        assert!(self.has_panicked() && !is_caught, "{self:?}");
+    /// Runs workers until the queue has ended, and again after a panic, as a program would. The
+    /// panics of a reconciler and of a hook do not get so far.
+    fn keep_running(&self, run: impl Fn() -> Vec<Leftover<Key>>) {
+        loop {
+            let panic = match catch_unwind(AssertUnwindSafe(&run)) {
+                Ok(left) => return left.iter().for_each(|left| left.key.settle()),
+                Err(panic) => panic,
+            };
+            let is_caught = matches!(self.point, Point::Reconcile | Point::GiveUp);
+            assert!(self.has_panicked() && !is_caught, "{self:?}");
+            // The scope of threads panics in its own words.
+            let of_scope = panic.downcast_ref() == Some(&"a scoped thread panicked");
+            assert!(panic.is::<OnPurpose>() || of_scope, "{self:?}");
+        }
     }
 
     /// Workers have nothing left to do.
@@ -279,6 +294,8 @@ fn call<H: Host<Key = Key>, R: Deref<Target = Shared<H>>>(
         guard.success();
     };
     (0..6).for_each(|number| attempt(|| add(number)));
+    // It is delayed still, whatever workers do.
+    attempt(|| add(4));
     attempt(|| get().into_iter().for_each(work));
     attempt(|| {
         // So that it need not wait.
@@ -307,123 +324,95 @@ fn attempt(step: impl FnOnce()) {
     }
 }
 
-/// Workers are threads, and begin before the calls or after them. Returns whether anything
+/// Workers begin before the calls or after them, and all is drained. Returns whether anything
 /// panicked.
-fn threads(point: Point, nth: u32, are_early: bool) -> bool {
-    let world = World::new(point, nth);
+fn live<H: Host<Key = Key>>(
+    world: &Arc<World>,
+    queue: &Shared<H>,
+    run: impl Fn() -> Vec<Leftover<Key>> + Sync,
+    calls: impl FnOnce(),
+    drain: impl FnOnce() -> Result<(), WaitError>,
+) -> bool {
+    let may_break = world.point.breaks_a_contract();
+    thread::scope(|scope| {
+        let begin = || scope.spawn(|| world.keep_running(&run));
+        if world.are_early {
+            begin();
+            while queue.look(|queue| queue.asleep()) < WORKERS {
+                thread::yield_now();
+            }
+        }
+        world.arm(!may_break);
+        calls();
+        world.arm(true);
+        if !world.are_early {
+            begin();
+        }
+        while !world.is_over(queue) {
+            thread::yield_now();
+        }
+        world.arm(false);
+        if may_break {
+            queue.shut_down();
+        } else {
+            queue.add(world.key(9)).unwrap();
+            assert_eq!(drain(), Ok(()));
+        }
+    });
+    world.assert_kept(queue);
+    world.has_panicked()
+}
+
+/// Workers are threads.
+fn threads(world: &Arc<World>) -> bool {
     let queue = requeue_std::WorkQueue::from(world.queue());
-    let shared = queue.as_shared();
     let reconcile = |key: &Key, run: RunContext| {
         world.pass(Point::Reconcile);
         thread::yield_now();
         world.end(key, run)
     };
-    let run = || {
-        catch_unwind(AssertUnwindSafe(|| {
-            queue.run_with(world.workers(), reconcile)
-        }))
-    };
-    thread::scope(|scope| {
-        let early = are_early.then(|| scope.spawn(run));
-        while are_early && shared.look(|queue| queue.asleep()) < WORKERS {
-            thread::yield_now();
-        }
-        world.arm(!point.breaks_a_contract());
+    let run = || queue.run_with(world.workers(), reconcile).unwrap();
+    let calls = || {
         let get = || queue.get_timeout(Duration::ZERO).ok();
         let next = |guard| queue.next(guard, Action::Release).ok();
         // Beside workers there may be no key left to get.
-        let get_many = || (!are_early).then(|| queue.get_many(2).ok()).flatten();
-        call(&world, shared, get, next, get_many);
-        world.arm(true);
-        let run = early.unwrap_or_else(|| scope.spawn(run));
-        while !world.is_over(shared) {
-            thread::yield_now();
-        }
-        world.arm(false);
-        if point.breaks_a_contract() {
-            queue.shut_down();
-        } else {
-            queue.add(world.key(9)).unwrap();
-            assert_eq!(queue.drain(), Ok(()));
-        }
-        match run.join().unwrap() {
-            Ok(left) => left.unwrap().iter().for_each(|left| left.key.settle()),
-            Err(panic) => {
-                world.assert_may_end_a_run();
-                assert!(panic.is::<OnPurpose>() || panic.is::<&str>(), "{world:?}");
-            }
-        }
-    });
-    world.assert_kept(shared);
-    world.has_panicked()
+        let get_many = || (!world.are_early).then(|| queue.get_many(2).ok()).flatten();
+        call(world, queue.as_shared(), get, next, get_many);
+    };
+    live(world, queue.as_shared(), run, calls, || queue.drain())
 }
 
-/// The same with tasks. A run that a panic has ended is begun again, as a program would.
-async fn tasks(point: Point, nth: u32, are_early: bool) -> bool {
-    let world = World::new(point, nth);
+/// Workers are tasks, and who calls polls by hand.
+fn tasks(world: &Arc<World>) -> bool {
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    let _inside = runtime.enter();
     let queue = requeue_tokio::WorkQueue::from(world.queue());
-    let shared = queue.as_shared();
     let reconcile = |key: Key, run: RunContext| async move {
         key.1.pass(Point::Reconcile);
         yield_now().await;
         key.1.end(&key, run)
     };
-    let mut runs = JoinSet::new();
-    let begin = || queue.run_with(world.workers(), reconcile);
-    if are_early {
-        runs.spawn(begin());
-    }
-    while are_early && shared.look(|queue| queue.asleep()) < WORKERS {
-        yield_now().await;
-    }
-    world.arm(!point.breaks_a_contract());
-    let get = || by_hand(queue.get_timeout(Duration::ZERO)).ended()?.ok();
-    let next = |guard| by_hand(queue.next(guard, Action::Release)).ended()?.ok();
-    let get_many = || by_hand(queue.get_many(2)).ended()?.ok();
-    call(&world, shared, get, next, get_many);
-    world.arm(true);
-    if !are_early {
-        runs.spawn(begin());
-    }
-    while !world.is_over(shared) {
-        yield_now().await;
-        if let Some(ended) = runs.try_join_next() {
-            world.assert_may_end_a_run();
-            assert!(ended.unwrap_err().into_panic().is::<OnPurpose>());
-            runs.spawn(begin());
-        }
-    }
-    world.arm(false);
-    if point.breaks_a_contract() {
-        queue.shut_down();
-    } else {
-        queue.add(world.key(9)).unwrap();
-        runs.spawn(begin());
-        assert_eq!(queue.drain().await, Ok(()));
-    }
-    while let Some(ended) = runs.join_next().await {
-        match ended {
-            Ok(left) => left.iter().for_each(|left| left.key.settle()),
-            Err(ended) => {
-                world.assert_may_end_a_run();
-                assert!(ended.into_panic().is::<OnPurpose>(), "{world:?}");
-            }
-        }
-    }
-    world.assert_kept(shared);
-    world.has_panicked()
+    let run = || runtime.block_on(queue.run_with(world.workers(), reconcile));
+    let calls = || {
+        let get = || by_hand(queue.get_timeout(Duration::ZERO)).ended()?.ok();
+        let next = |guard| by_hand(queue.next(guard, Action::Release)).ended()?.ok();
+        let get_many = || by_hand(queue.get_many(2)).ended()?.ok();
+        call(world, queue.as_shared(), get, next, get_many);
+    };
+    let drain = || runtime.block_on(queue.drain());
+    live(world, queue.as_shared(), run, calls, drain)
 }
 
 /// Panics at the first call, at the second, and so on, until no more are made.
-fn at_every_call(world: fn(Point, u32, bool) -> bool) {
+fn at_every_call(life: fn(&Arc<World>) -> bool) {
     for point in POINTS {
         for are_early in [false, true] {
             if are_early && point.breaks_a_contract() {
                 continue;
             }
             in_time(move || {
-                let panicking = (1..CALLS_MAX).take_while(|nth| world(point, *nth, are_early));
-                let panicked = panicking.count();
+                let worlds = (1..CALLS_MAX).map(|nth| World::new(point, nth, are_early));
+                let panicked = worlds.take_while(life).count();
                 let calls = 1..CALLS_MAX as usize - 1;
                 assert!(calls.contains(&panicked), "{point:?}: {panicked} panics");
             });
@@ -438,9 +427,5 @@ fn whatever_panics_leaves_threads_a_queue_that_works() {
 
 #[test]
 fn whatever_panics_leaves_tasks_a_queue_that_works() {
-    at_every_call(|point, nth, are_early| {
-        let mut builder = Builder::new_current_thread();
-        let runtime = builder.enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(tasks(point, nth, are_early))
-    });
+    at_every_call(tasks);
 }
