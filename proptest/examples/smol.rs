@@ -8,17 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use requeue_core::binding::{
-    Clock, GrowableWaitList, Host, Lock, Shared, State, Timer, timeout_at,
-};
+use requeue_core::binding::{Clock, GrowableWaitList, Host, Lock, Shared, State, Timer};
 use requeue_core::limiter::{DefaultItemBased, RateLimiter, default_item_based};
 use requeue_core::priority::{Plain, Priorities};
 use requeue_core::storage::Growable;
-use requeue_core::{Instant, Queue, WaitError};
+use requeue_core::{Instant, Queue};
 use requeue_proptest::conformance::{rules_not_tried, timer_contract};
 use requeue_proptest::subject::{
     AnyLimiter, Call, Configuration, Futures, HandClock, Home, Key, Kind, LocalCall, OnWorkQueue,
-    Returned, Runtime, handed,
+    Runtime, call_on,
 };
 
 // ---- The crate: its lock, its timer, and what its queue is made of. ----
@@ -122,41 +120,8 @@ impl<P: Kind + 'static> Runtime for Bound<P> {
     }
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
-        let queue = Arc::clone(&self.queue);
-        Some(Box::pin(async move {
-            match call {
-                Call::Get => Returned::from(queue.get().await.map(handed)),
-                Call::GetTimeout(timeout) => {
-                    Returned::from(queue.get_timeout(timeout).await.map(handed))
-                }
-                Call::Next(action) => match queue.try_get() {
-                    Some(guard) => Returned::from(queue.next(guard, action).await.map(handed)),
-                    None => Returned::Closed,
-                },
-                Call::Drain => Returned::from(queue.drain().await),
-                Call::DrainTimeout(timeout) => {
-                    let deadline = Some(queue.now() + timeout);
-                    let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
-                    Returned::from(drained.unwrap_or(Err(WaitError::TimedOut)))
-                }
-                Call::WaitIdle => done(queue.wait_idle()).await,
-                Call::WaitSettled => done(queue.wait_settled()).await,
-                Call::Flush(key) => done(queue.flush(&key)).await,
-                Call::CancelAndWait(key) => {
-                    Returned::Cancelled(queue.cancel_and_wait(&key).await.unwrap_or_default())
-                }
-                Call::AddWait(key) => Returned::Added(queue.add_wait(key).await),
-                // A kind of call that is newer than this binding.
-                _ => std::future::pending().await,
-            }
-        }))
+        Some(call_on(Arc::clone(&self.queue), call))
     }
-}
-
-/// The list of waiting calls grows, so every call finds a place.
-async fn done(wait: impl Future<Output = Result<(), WaitError>>) -> Returned {
-    let _ = wait.await;
-    Returned::Done
 }
 
 requeue_proptest::conformance!(OnWorkQueue<Bound<Plain>>);

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bell;
 mod caught;
 pub mod combinations;
 pub mod conformance;

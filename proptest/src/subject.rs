@@ -37,7 +37,7 @@ pub use configuration::{Cap, Configuration, GroupFigures, GroupOrder, PolicySpec
 pub use direct::Direct;
 #[cfg(feature = "embassy")]
 pub use embassy::Embassy;
-pub use futures::{Futures, LocalCall};
+pub use futures::{Futures, LocalCall, call_on};
 pub use hand::{HandClock, Sleep};
 pub use held::Taken;
 #[cfg(feature = "bare")]

@@ -1,8 +1,9 @@
 //! Our timers, and wrong ones, held against the contract of timers.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::Context;
 use std::time::Duration;
 
 use requeue_core::Instant;
@@ -11,7 +12,7 @@ use requeue_embassy::raw::NoopRawMutex;
 use requeue_embassy::{ManualClock, QueueClock};
 use requeue_proptest::conformance::timer_contract;
 use requeue_proptest::guarded;
-use requeue_proptest::subject::{HandClock, Sleep};
+use requeue_proptest::subject::HandClock;
 use requeue_tokio::QueueClock as TokioClock;
 
 #[test]
@@ -62,13 +63,6 @@ enum Habit {
 /// A timer with a habit.
 struct Odd(HandClock, Habit);
 
-struct OddAlarm {
-    sleep: Sleep,
-    habit: Habit,
-    /// The task that polled it first.
-    first: Option<Waker>,
-}
-
 impl Clock for Odd {
     fn now(&self) -> Instant {
         self.0.now()
@@ -76,38 +70,34 @@ impl Clock for Odd {
 }
 
 impl Timer for Odd {
-    type Alarm = OddAlarm;
+    type Alarm = Pin<Box<dyn Future<Output = ()>>>;
 
-    fn set_alarm(&self, mut alarm: Pin<&mut Option<OddAlarm>>, until: Option<Instant>) {
-        let is_set = alarm.is_some();
-        let rings_at = |due| match self.1 {
+    fn set_alarm(&self, mut alarm: Pin<&mut Option<Self::Alarm>>, until: Option<Instant>) {
+        let (habit, is_set) = (self.1, alarm.is_some());
+        let rings_at = |due| match habit {
             Habit::RingsLate => due + LATE,
             Habit::NeverRings => Instant::NEVER,
             Habit::RingsAtTheFirstTimeOnly if is_set => Instant::NEVER,
             Habit::RingsEarlyForEver => Instant::EPOCH,
             _ => due,
         };
-        match (self.1, until) {
+        let ring = |due| {
+            let mut sleep = self.0.sleep_until(rings_at(due));
+            let mut first = None;
+            let poll = move |context: &mut Context<'_>| {
+                let waker = match habit {
+                    Habit::WakesTheFirstTask => first.get_or_insert(context.waker().clone()),
+                    _ => context.waker(),
+                };
+                Pin::new(&mut sleep).poll(&mut Context::from_waker(waker))
+            };
+            Box::pin(poll_fn(poll)) as Self::Alarm
+        };
+        match (habit, until) {
             (Habit::KeepsTheOldAlarm, Some(_)) if is_set => {}
             (Habit::IsNotCleared, None) => {}
-            _ => alarm.set(until.map(|due| OddAlarm {
-                sleep: self.0.sleep_until(rings_at(due)),
-                habit: self.1,
-                first: None,
-            })),
+            _ => alarm.set(until.map(ring)),
         }
-    }
-}
-
-impl Future for OddAlarm {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut waker = context.waker().clone();
-        if self.habit == Habit::WakesTheFirstTask {
-            waker = self.first.get_or_insert(waker).clone();
-        }
-        Pin::new(&mut self.sleep).poll(&mut Context::from_waker(&waker))
     }
 }
 

@@ -14,15 +14,15 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer, timeout_at};
+use requeue_core::binding::{self, Clock, FixedWaitList, Host, Lock, State, Timer};
 use requeue_core::priority::WithPolicy;
 use requeue_core::storage::Fixed;
-use requeue_core::{Action, Guard, Instant, WaitError};
+use requeue_core::{Action, Guard, Instant};
 use requeue_proptest::conformance;
 use requeue_proptest::limiter::AnyLimiter;
 use requeue_proptest::subject::{
     Call, Configuration, Futures, HandClock, Home, Key, LocalCall, OnWorkQueue, Returned, Runtime,
-    Sleep, handed, panicking,
+    Sleep, call_on, panicking,
 };
 use requeue_test_tools::by_hand;
 use tokio::task::yield_now;
@@ -148,26 +148,6 @@ impl<const F: u8> Runtime for Toy<F> {
     }
 
     fn begin(&self, call: Call) -> Option<LocalCall> {
-        let queue = Rc::clone(&self.queue);
-        let call: LocalCall = match call {
-            Call::Get => Box::pin(async move { Returned::from(queue.get().await.map(handed)) }),
-            Call::GetTimeout(limit) => Box::pin(async move {
-                let deadline = deadline(&queue, limit);
-                Returned::from(queue.get_deadline(deadline).await.map(handed))
-            }),
-            Call::Next(action) => Box::pin(async move {
-                let guard = queue.try_get().unwrap();
-                Returned::from(queue.next(guard, action).await.map(handed))
-            }),
-            Call::Drain => Box::pin(async move { drain(&queue).await }),
-            Call::DrainTimeout(limit) => Box::pin(async move {
-                let deadline = Some(deadline(&queue, limit));
-                let drained = timeout_at(queue.clock(), deadline, drain(&queue)).await;
-                drained.unwrap_or(Returned::from(Err::<(), _>(WaitError::TimedOut)))
-            }),
-            // A call of a later version of the suite.
-            _ => return None,
-        };
         Some(Box::pin(wait(Rc::clone(&self.queue), call)))
     }
 
@@ -190,9 +170,20 @@ impl<const F: u8> Runtime for Toy<F> {
 }
 
 /// A call of the toy, from its first poll to its last.
-async fn wait<const F: u8>(queue: Rc<Shared<F>>, mut call: LocalCall) -> Returned {
+async fn wait<const F: u8>(queue: Rc<Shared<F>>, call: Call) -> Returned {
+    let is_drain = call == Call::Drain;
+    let call = match call {
+        Call::GetTimeout(limit) => Call::GetTimeout(limit_of(&queue, limit)),
+        Call::DrainTimeout(limit) => Call::DrainTimeout(limit_of(&queue, limit)),
+        other => other,
+    };
+    let mut call = call_on(Rc::clone(&queue), call);
     let returned = match F {
         LOSES_THE_WAKE => (&mut *ManuallyDrop::new(call)).await,
+        FORGETS_THE_DRAIN if is_drain => match by_hand(call).ended() {
+            Some(drained) => drained,
+            None => pending().await,
+        },
         YIELDS => {
             let mut has_yielded = false;
             poll_fn(|context| {
@@ -219,22 +210,12 @@ async fn wait<const F: u8>(queue: Rc<Shared<F>>, mut call: LocalCall) -> Returne
     returned
 }
 
-async fn drain<const F: u8>(queue: &Shared<F>) -> Returned {
-    if F == FORGETS_THE_DRAIN {
-        return match by_hand(queue.drain()).ended() {
-            Some(drained) => Returned::from(drained),
-            None => pending().await,
-        };
+/// How long a call may wait until its deadline.
+fn limit_of<const F: u8>(queue: &Shared<F>, limit: Duration) -> Duration {
+    if F != ROUNDS_TIME_DOWN || limit == Duration::MAX {
+        return limit;
     }
-    Returned::from(queue.drain().await)
-}
-
-fn deadline<const F: u8>(queue: &Shared<F>, limit: Duration) -> Instant {
-    let deadline = queue.now() + limit;
-    match deadline.as_nanos() {
-        nanos if F == ROUNDS_TIME_DOWN && !deadline.is_never() => {
-            Instant::from_nanos(nanos - nanos % 1_000_000)
-        }
-        _ => deadline,
-    }
+    let now = queue.now();
+    let deadline = (now + limit).as_nanos();
+    Instant::from_nanos(deadline - deadline % 1_000_000).saturating_since(now)
 }

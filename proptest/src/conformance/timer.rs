@@ -2,12 +2,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use requeue_core::Instant;
 use requeue_core::binding::Timer;
+
+use crate::bell::Bell;
 
 /// Holds a runtime's [`Timer`] against its contract: an alarm fires when its time has come, and
 /// wakes the task that polled it last; also if it was set again for an earlier or a later time, if
@@ -57,45 +58,28 @@ pub fn timer_contract<T: Timer>(timer: &T, slack: Duration, advance: impl FnMut(
         advance,
     };
 
-    let mut alarm = Alarm::new("an alarm", timer);
-    alarm.set(time.after(3));
-    time.pass(2, &mut [&mut alarm]);
-    time.pass(1, &mut [&mut alarm]);
-    time.has_rung(&mut alarm);
+    let mut alarm = Alarm::new(timer);
+    time.rings_at_last(&mut alarm, "an alarm", &[3]);
+    let what = "an alarm that was set again for an earlier time";
+    time.rings_at_last(&mut alarm, what, &[5, 1]);
+    let what = "an alarm that was set again for a later time";
+    time.rings_at_last(&mut alarm, what, &[1, 4]);
 
-    alarm.what = "an alarm that was set again for an earlier time";
-    alarm.set(time.after(5));
-    alarm.set(time.after(1));
-    time.pass(1, &mut [&mut alarm]);
-    time.has_rung(&mut alarm);
-
-    alarm.what = "an alarm that was set again for a later time";
-    alarm.set(time.after(1));
-    alarm.set(time.after(4));
-    time.pass(1, &mut [&mut alarm]);
-    time.pass(3, &mut [&mut alarm]);
-    time.has_rung(&mut alarm);
-
-    alarm.what = "an alarm that was cleared";
-    alarm.set(time.after(1));
+    alarm.set("an alarm that was cleared", time.after(1));
     alarm.watch(None);
     time.pass(2, &mut [&mut alarm]);
-    alarm.what = "an alarm that was set again after it was cleared";
-    alarm.set(time.after(1));
-    time.pass(1, &mut [&mut alarm]);
-    time.has_rung(&mut alarm);
+    let what = "an alarm that was set again after it was cleared";
+    time.rings_at_last(&mut alarm, what, &[1]);
 
-    alarm.what = "an alarm that another task has polled last";
-    alarm.set(time.after(1));
+    alarm.set("an alarm that another task has polled last", time.after(1));
     alarm.task = Arc::default();
     alarm.poll();
     time.pass(1, &mut [&mut alarm]);
     time.has_rung(&mut alarm);
 
-    let mut second = Alarm::new("the second of two alarms", timer);
-    alarm.what = "the first of two alarms";
-    second.set(time.after(2));
-    alarm.set(time.after(1));
+    let mut second = Alarm::new(timer);
+    second.set("the second of two alarms", time.after(2));
+    alarm.set("the first of two alarms", time.after(1));
     time.pass(1, &mut [&mut alarm, &mut second]);
     time.has_rung(&mut alarm);
     time.pass(1, &mut [&mut alarm, &mut second]);
@@ -141,6 +125,17 @@ impl<T: Timer, F: FnMut(Duration)> Time<'_, T, F> {
         assert!(now >= until, "the clock shows {now} and not {until}");
     }
 
+    /// Sets an alarm for each of these times. It rings at the last.
+    fn rings_at_last(&mut self, alarm: &mut Alarm<'_, T>, what: &'static str, times: &[u32]) {
+        let mut last = 0;
+        for units in times {
+            alarm.set(what, self.after(*units));
+            last = *units;
+        }
+        (0..last).for_each(|_| self.pass(1, &mut [&mut *alarm]));
+        self.has_rung(alarm);
+    }
+
     /// The time of an alarm has come.
     fn has_rung(&mut self, alarm: &mut Alarm<'_, T>) {
         if alarm.until.is_some() && !self.slack.is_zero() {
@@ -163,13 +158,13 @@ struct Alarm<'a, T: Timer> {
     alarm: Pin<Box<Option<T::Alarm>>>,
     /// When it should ring, until it has.
     until: Option<Instant>,
-    task: Arc<Task>,
+    task: Arc<Bell>,
 }
 
 impl<'a, T: Timer> Alarm<'a, T> {
-    fn new(what: &'static str, timer: &'a T) -> Self {
+    fn new(timer: &'a T) -> Self {
         Self {
-            what,
+            what: "",
             timer,
             alarm: Box::pin(None),
             until: None,
@@ -177,7 +172,8 @@ impl<'a, T: Timer> Alarm<'a, T> {
         }
     }
 
-    fn set(&mut self, until: Instant) {
+    fn set(&mut self, what: &'static str, until: Instant) {
+        self.what = what;
         self.watch(Some(until));
         self.poll();
     }
@@ -206,20 +202,9 @@ impl<'a, T: Timer> Alarm<'a, T> {
 
     fn run_if_woken(&mut self) {
         for _ in 0..EARLY_MAX {
-            if self.task.is_woken.swap(false, Ordering::Relaxed) {
+            if self.task.take() {
                 self.poll();
             }
         }
-    }
-}
-
-#[derive(Default)]
-struct Task {
-    is_woken: AtomicBool,
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.is_woken.store(true, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::context::Keys;
 use super::history::{History, Run, is_pending};
 use super::plan::{Chosen, Fault, Happening, Stop, Temper, What};
 use super::queue::{Spawn, Start, Task, WorkerLoop};
+use crate::bell::Bell;
 use crate::caught::guarded;
 use crate::subject::HandClock;
 
@@ -103,16 +103,6 @@ struct Slot {
     /// `None` if the worker has ended.
     task: Option<Task>,
     bell: Arc<Bell>,
-}
-
-/// A worker's waker.
-#[derive(Default)]
-struct Bell(AtomicBool);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 impl<W: World> Simulation<W> {
@@ -429,7 +419,7 @@ impl<W: World> Simulation<W> {
 
     fn start_worker(&mut self, number: usize) {
         let slot = &mut self.slots[number];
-        slot.bell.0.store(true, Ordering::Relaxed);
+        Arc::clone(&slot.bell).wake();
         slot.task = Some((self.spawn)(WorkerLoop {
             number,
             workers: Rc::clone(&self.workers),
@@ -441,7 +431,7 @@ impl<W: World> Simulation<W> {
     fn poll(&mut self, number: usize) {
         self.next = number + 1;
         let slot = &mut self.slots[number];
-        slot.bell.0.store(false, Ordering::Relaxed);
+        slot.bell.take();
         let Some(task) = &mut slot.task else {
             return;
         };
@@ -489,7 +479,7 @@ impl<W: World> Simulation<W> {
     fn woken(&self) -> Option<usize> {
         let len = self.slots.len();
         let mut numbers = (self.next..len).chain(0..len);
-        numbers.find(|number| self.slots[*number].bell.0.load(Ordering::Relaxed))
+        numbers.find(|number| self.slots[*number].bell.rings())
     }
 
     /// Lets requests land whose time has come. Returns whether there were any.

@@ -100,7 +100,6 @@ impl From<Result<Option<Taken>, WaitError>> for Returned {
 /// Makes a call on a queue that has the methods of ours, and waits for it in its way. `$timeout` is
 /// how a drain waits for no longer than `$limit`. `$waited` makes a result of what is returned by a
 /// call that may find no place to wait, or always finds one.
-#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 macro_rules! returned {
     ($queue:ident, $call:expr, [$($wait:tt)*], $waited:path, |$limit:ident| $timeout:expr) => {{
         let done = |waited: Result<(), WaitError>| match waited {
@@ -133,7 +132,6 @@ macro_rules! returned {
     }};
 }
 
-#[cfg(any(feature = "std", feature = "tokio", feature = "embassy"))]
 pub(super) use returned;
 
 /// The calls of a runtime for tasks, whose queue is `self.queue`. See [`returned`].

@@ -1,15 +1,50 @@
 //! Calls that are futures, polled by hand: when none is woken any more, everything has settled.
 
 use std::collections::BTreeMap;
+use std::convert::identity;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::calls::{CallId, Drive, Returned};
+use requeue_core::binding::{Host, Shared, Timer, timeout_at};
+use requeue_core::{Rejected, WaitError};
+
+use super::Key;
+use super::calls::{Call, CallId, Drive, Returned, returned};
+use super::work_queue::handed;
 
 /// A call that is a future.
 pub type LocalCall = Pin<Box<dyn Future<Output = Returned>>>;
+
+/// Makes any call with the methods of core's [`Shared`]. If your queue has no methods of its own,
+/// this is the [`begin`](super::Runtime::begin) of your binding.
+///
+/// # Examples
+///
+/// ```
+/// use std::rc::Rc;
+/// use requeue_core::binding::{Host, Shared, Timer};
+/// use requeue_proptest::subject::{Call, Key, LocalCall, call_on};
+///
+/// fn begin<H: Host<Key = Key, Clock: Timer> + 'static>(queue: &Rc<Shared<H>>, call: Call) -> LocalCall {
+///     call_on(Rc::clone(queue), call)
+/// }
+/// ```
+pub fn call_on<H, Q>(queue: Q, call: Call) -> LocalCall
+where
+    H: Host<Key = Key, Clock: Timer>,
+    Q: Deref<Target = Shared<H>> + 'static,
+{
+    Box::pin(async move {
+        returned!(queue, call, [.await], identity, |limit| {
+            let deadline = Some(queue.now() + limit);
+            let drained = timeout_at(queue.clock(), deadline, queue.drain()).await;
+            drained.unwrap_or(Err(WaitError::TimedOut))
+        })
+    })
+}
 
 /// Calls that are futures.
 ///
