@@ -337,9 +337,13 @@ pub(crate) trait Arguments {
     fn left(&mut self) -> Left;
     fn delay(&mut self) -> Duration;
     /// A time that is not zero.
-    fn short(&mut self) -> Duration;
+    fn short(&mut self) -> Duration {
+        self.delay()
+    }
     /// How far the clock moves.
-    fn passing(&mut self) -> Duration;
+    fn passing(&mut self) -> Duration {
+        self.delay()
+    }
     fn instant(&mut self) -> Instant;
     fn age(&mut self) -> Option<Duration>;
     fn cap(&mut self) -> Cap;

@@ -245,14 +245,6 @@ impl Arguments for Words<'_> {
         self.read("time, such as 5ms", time)
     }
 
-    fn short(&mut self) -> Duration {
-        self.delay()
-    }
-
-    fn passing(&mut self) -> Duration {
-        self.delay()
-    }
-
     fn instant(&mut self) -> Instant {
         Instant::EPOCH + self.delay()
     }
