@@ -54,8 +54,10 @@ unsafe impl RawMutex for Interruptible {
                 Err(TryLockError::Poisoned(locked)) => locked.into_inner(),
                 Err(TryLockError::WouldBlock) => unreachable!("locked twice at once"),
             };
-            let _critical = Critical::enter();
-            work()
+            CRITICAL.set(CRITICAL.get() + 1);
+            let result = work();
+            CRITICAL.set(CRITICAL.get() - 1);
+            result
         };
         boundary();
         result
@@ -70,11 +72,9 @@ pub fn interrupt_with(interrupt: impl Fn() + 'static) {
 
 /// A place where an interrupt may come, unless it is within a critical section.
 pub fn boundary() {
-    if is_critical() {
-        return;
-    }
-    let interrupt = INTERRUPT.with_borrow(Option::clone);
-    if let Some(interrupt) = interrupt {
+    if !is_critical()
+        && let Some(interrupt) = INTERRUPT.with_borrow(Option::clone)
+    {
         interrupt();
     }
 }
@@ -88,20 +88,4 @@ thread_local! {
     static INTERRUPT: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
     /// How many critical sections this thread is in.
     static CRITICAL: Cell<usize> = const { Cell::new(0) };
-}
-
-/// A critical section, also if it ends with a panic.
-struct Critical;
-
-impl Critical {
-    fn enter() -> Self {
-        CRITICAL.set(CRITICAL.get() + 1);
-        Self
-    }
-}
-
-impl Drop for Critical {
-    fn drop(&mut self) {
-        CRITICAL.set(CRITICAL.get() - 1);
-    }
 }

@@ -1,10 +1,10 @@
 //! One history: what tasks do to a queue one after another, and interrupts at some boundaries.
 
-use std::cell::{Cell, RefCell};
-use std::pin::Pin;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::thread::panicking;
 
+use async_executor::LocalExecutor;
 use embassy_futures::block_on;
 use requeue_embassy::binding::Next;
 use requeue_embassy::{Action, RunContext, RunLimits};
@@ -12,7 +12,6 @@ use requeue_interrupts::{boundary, interrupt_with};
 use requeue_proptest::histories::{Operation, Run};
 use requeue_proptest::subject::{Answer, Call, Configuration, GroupOrder, Key, Kind};
 use requeue_schedules::{Boards, History, SECOND, Shares, Trial, Worker};
-use requeue_test_tools::{ByHand, by_hand};
 
 /// A worker of the runtime's own, which ends when the queue is shut down.
 pub(crate) const WORKER: Operation = Operation::Start(Call::Next(Action::Success));
@@ -52,10 +51,10 @@ pub(crate) fn go_through<Q: Board>(
             world.at_boundary();
         }
     });
-    let executor = Executor::default();
+    let executor = LocalExecutor::new();
     for operation in operations {
         let is_possible = match operation {
-            Operation::Cancel(_) => !executor.have_ended(),
+            Operation::Cancel(_) => !executor.is_empty(),
             operation => main.runs.resolved(operation).is_some(),
         };
         // An interrupt may have taken away what it was to be done to.
@@ -66,20 +65,21 @@ pub(crate) fn go_through<Q: Board>(
             Operation::Start(_) | Operation::Next(..) => {
                 let mut worker = world.trial.worker(world.trial.begin_thread());
                 worker.runs = Rc::clone(&main.runs);
-                executor.spawn(async move {
+                let task = executor.spawn(async move {
                     match operation {
                         &WORKER => Q::work(&worker).await,
                         call => _ = worker.step(call).await,
                     }
                 });
+                task.detach();
             }
             operation => _ = perform(operation),
         }
-        executor.run();
+        settle(&executor);
     }
     let boundaries = world.boundaries.get();
     let settle = || {
-        executor.run();
+        settle(&executor);
         main.note_quiet();
     };
     settle();
@@ -93,8 +93,8 @@ pub(crate) fn go_through<Q: Board>(
         perform(&Operation::Advance(seconds * SECOND));
         settle();
     }
-    block_on(main.conclude(&KEYS, settle, || executor.have_ended()));
-    assert!(executor.have_ended(), "a call sleeps for ever");
+    block_on(main.conclude(&KEYS, settle, || executor.is_empty()));
+    assert!(executor.is_empty(), "a call sleeps for ever");
     world.trial.assert_at_rest();
     Some((world.trial.history.take(), boundaries))
 }
@@ -156,33 +156,10 @@ where
     }
 }
 
-/// Polls the first task that is woken, until none is.
-#[derive(Default)]
-struct Executor<'w>(RefCell<Vec<Task<'w>>>);
-
-type Task<'w> = ByHand<Pin<Box<dyn Future<Output = ()> + 'w>>>;
-
-impl<'w> Executor<'w> {
-    fn spawn(&self, task: impl Future<Output = ()> + 'w) {
-        self.0.borrow_mut().push(by_hand(Box::pin(task)));
-    }
-
-    fn run(&self) {
-        let mut tasks = self.0.borrow_mut();
-        for _ in 0..POLLS_MAX {
-            let Some(first) = tasks.iter().position(ByHand::is_woken) else {
-                return;
-            };
-            if !tasks[first].is_pending() {
-                tasks.remove(first);
-            }
-        }
-        panic!("tasks wake each other for ever");
-    }
-
-    fn have_ended(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
+/// Polls tasks until none is woken.
+fn settle(executor: &LocalExecutor) {
+    let polls = (0..=POLLS_MAX).take_while(|_| executor.try_tick()).count();
+    assert!(polls <= POLLS_MAX, "tasks wake each other for ever");
 }
 
 const POLLS_MAX: usize = 1_000;
