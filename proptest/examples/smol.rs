@@ -135,27 +135,22 @@ fn main() {
     let workers = [(); 4].map(|()| {
         let queue = Arc::clone(&queue);
         smol::spawn(async move {
-            let mut runs = 0;
             while let Ok(guard) = queue.get().await {
-                runs += 1;
+                println!("{} runs on smol", *guard);
                 guard.success();
             }
-            runs
         })
     });
     let _ = queue.add_after("lease-3", Duration::from_millis(5));
     let _ = queue.add("node-7");
-    let runs: u32 = smol::block_on(async {
+    smol::block_on(async {
         let _ = queue.wait_settled().await;
-        let mut runs = 0;
         queue.shut_down();
         for worker in workers {
-            runs += worker.await;
+            worker.await;
         }
-        runs
     });
-    assert_eq!(runs, 2);
     let clock = SmolClock(std::time::Instant::now());
     timer_contract(&clock, Duration::from_millis(20), std::thread::sleep);
-    println!("{runs} runs on smol, whose timer keeps its contract");
+    println!("smol's timer keeps its contract");
 }
