@@ -13,26 +13,24 @@ use crate::draw;
 ///
 /// If a pause breaks a promise.
 pub fn backoff(bytes: &[u8]) {
-    let mut bytes = Unstructured::new(bytes);
     // Bytes that run out have tried enough.
-    let _ = draw_backoff(&mut bytes).and_then(|backoff| {
-        steps(backoff, &mut bytes)?;
-        managers(backoff, &mut bytes)
-    });
+    let _ = try_any(&mut Unstructured::new(bytes));
 }
 
-/// How many pauses are asked for at most.
-const PAUSES_MAX: usize = 64;
-
-fn draw_backoff(bytes: &mut Unstructured) -> Result<Backoff> {
-    Ok(Backoff {
+fn try_any(bytes: &mut Unstructured) -> Result<()> {
+    let backoff = Backoff {
         duration: draw::duration(bytes)?,
         factor: draw::float(bytes)?,
         jitter: draw::float(bytes)?,
         steps: draw::count(bytes)?,
         cap: draw::duration(bytes)?,
-    })
+    };
+    steps(backoff, bytes)?;
+    managers(backoff, bytes)
 }
+
+/// How many pauses are asked for at most.
+const PAUSES_MAX: usize = 64;
 
 fn steps(mut backoff: Backoff, bytes: &mut Unstructured) -> Result<()> {
     for _ in 0..bytes.int_in_range(0..=PAUSES_MAX)? {
