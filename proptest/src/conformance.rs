@@ -205,12 +205,7 @@ pub fn hold_all<S: Subject + 'static>(module: &str) {
     }
     let shortest = broken.iter().min_by_key(|(rule, _)| rule.steps.len());
     if let Some((_, failure)) = shortest {
-        panic!(
-            "{failure}
-
-{}",
-            list(&broken)
-        );
+        panic!("{failure}\n\n{}", list(&broken));
     }
 }
 
@@ -244,12 +239,10 @@ fn list(broken: &[(&Rule, String)]) -> String {
     if broken.is_empty() {
         return String::from("Every rule of the suite holds.");
     }
-    let line = |(
-        Rule {
-            group, name, text, ..
-        },
-        _,
-    ): &(&Rule, String)| { format!("\n  {group}::{name}: {text}") };
+    let line = |(rule, _): &(&Rule, String)| {
+        let (group, name, text) = (rule.group, rule.name, rule.text);
+        format!("\n  {group}::{name}: {text}")
+    };
     let mut lines: String = broken.iter().take(LISTED_MAX).map(line).collect();
     if broken.len() > LISTED_MAX {
         lines += &format!("\n  and {} more", broken.len() - LISTED_MAX);

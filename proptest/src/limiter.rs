@@ -91,7 +91,7 @@ impl LimiterSpec {
                 max_fast_attempts,
             } => {
                 let (fast, slow) = (nanos(*fast_ns), nanos(*slow_ns));
-                let attempts = saturating_u32(*max_fast_attempts);
+                let attempts = u32::try_from((*max_fast_attempts).max(0)).unwrap_or(u32::MAX);
                 AnyLimiter::FastSlow(FastSlow::new(fast, slow, attempts))
             }
             Self::TokenBucket { rate_bits, burst } => {
@@ -197,11 +197,6 @@ impl TryFrom<String> for FloatBits {
     fn try_from(digits: String) -> Result<Self, Self::Error> {
         u64::from_str_radix(&digits, 16).map(|bits| Self(f64::from_bits(bits)))
     }
-}
-
-/// A count of a recording, where Go's may be negative and ours starts at zero.
-fn saturating_u32(count: i64) -> u32 {
-    u32::try_from(count.max(0)).unwrap_or(u32::MAX)
 }
 
 /// A duration of a recording.

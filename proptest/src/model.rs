@@ -346,14 +346,6 @@ impl Model {
         Answer::State(Some(was))
     }
 
-    /// Takes back the work of each key but those below one.
-    fn take_back_from(&mut self, key: Key) -> usize {
-        self.release_all();
-        let keys = self.with_work_from(key);
-        keys.iter().for_each(|key| self.drop_work(*key));
-        keys.len()
-    }
-
     fn with_work_from(&self, key: Key) -> Vec<Key> {
         self.keys_that(Entry::has_work)
             .filter(|other| *other >= key)
@@ -489,7 +481,12 @@ impl Subject for Model {
                 Answer::Due(deadline.map(|deadline| deadline.due))
             }
             O::Expedite(key) => Answer::Is(self.end_delay(key)),
-            O::RetainBelow(key) => Answer::Count(self.take_back_from(key)),
+            O::RetainBelow(key) => {
+                self.release_all();
+                let keys = self.with_work_from(key);
+                keys.iter().for_each(|key| self.drop_work(*key));
+                Answer::Count(keys.len())
+            }
             O::Suspend(key, timeout) => Answer::Is(self.suspend(key, now + timeout)),
             O::Resume(key) => Answer::Is(self.resume(key)),
             O::TryGet => Answer::Work(self.take()),

@@ -497,11 +497,6 @@ impl Operation {
         [O::Len].into_iter().chain(of_keys).chain(of_queue)
     }
 
-    /// Whether it moves the clock.
-    pub(crate) fn passes_time(&self) -> bool {
-        matches!(self, Self::Advance(_) | Self::AdvanceToDeadline)
-    }
-
     /// The highest key that is named.
     pub(crate) fn highest_key(&self) -> Key {
         match self {
@@ -744,13 +739,6 @@ fn stats(it: &Stats) -> String {
     ])
 }
 
-/// An answer that is of no use to its caller.
-#[track_caller]
-#[expect(clippy::panic, reason = "this is how a test fails")]
-fn unfit(operation: &Operation, answer: &Answer) -> ! {
-    panic!("{operation:?} is answered by {answer:?}")
-}
-
 /// Each operation as a method, for tests that are written by hand.
 macro_rules! methods {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?:
@@ -767,7 +755,7 @@ macro_rules! methods {
                 let operation = $operation;
                 match self.apply(&operation) {
                     $pattern => $value,
-                    other => unfit(&operation, &other),
+                    other => panic!("{operation:?} is answered by {other:?}"),
                 }
             }
         )+}

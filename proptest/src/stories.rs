@@ -166,31 +166,25 @@ pub(crate) fn too_crowded(capacity: Option<usize>, keys: usize) -> Option<String
     ))
 }
 
-macro_rules! themes {
-    ($($group:literal),+) => {
-        [$(($group, include_str!(concat!("stories/", $group, ".txt")))),+]
-    };
-}
-
 /// All rules, in the order in which they are tried.
 pub static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    let themes = themes![
-        "client_go",
-        "differences",
-        "order",
-        "merges",
-        "holds",
-        "groups",
-        "priorities",
-        "room",
-        "runs",
-        "shutdown",
-        "control",
-        "waits",
-        "looks",
-        "slack"
-    ]
-    .into_iter();
+    let themes = [
+        ("client_go", include_str!("stories/client_go.txt")),
+        ("differences", include_str!("stories/differences.txt")),
+        ("order", include_str!("stories/order.txt")),
+        ("merges", include_str!("stories/merges.txt")),
+        ("holds", include_str!("stories/holds.txt")),
+        ("groups", include_str!("stories/groups.txt")),
+        ("priorities", include_str!("stories/priorities.txt")),
+        ("room", include_str!("stories/room.txt")),
+        ("runs", include_str!("stories/runs.txt")),
+        ("shutdown", include_str!("stories/shutdown.txt")),
+        ("control", include_str!("stories/control.txt")),
+        ("waits", include_str!("stories/waits.txt")),
+        ("looks", include_str!("stories/looks.txt")),
+        ("slack", include_str!("stories/slack.txt")),
+    ];
+    let themes = themes.into_iter();
     themes
         .flat_map(|(group, text)| theme(group, text))
         .collect()

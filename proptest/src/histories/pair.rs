@@ -188,7 +188,8 @@ impl Pair {
         }
         self.subject.assert_valid();
         self.model.assert_valid();
-        if looks == Looks::Always && !step.passes_time() {
+        let passes = matches!(step, Operation::Advance(_) | Operation::AdvanceToDeadline);
+        if looks == Looks::Always && !passes {
             self.look()
                 .map_err(|wrong| self.failure(format!("everything that can be seen: {wrong}")))?;
         }

@@ -139,10 +139,9 @@ impl Model {
             }
             _ => {}
         }
-        let turns = &mut self.turns;
-        match *order {
+        let group = match *order {
             GroupOrder::LimitAll(cap) => {
-                turns.cap = cap;
+                self.turns.cap = cap;
                 let mut places = self.places();
                 places.sort_by_key(|(level, _)| Reverse(*level));
                 for (_, group) in places {
@@ -151,11 +150,16 @@ impl Model {
                 self.review();
                 return Answer::Done;
             }
-            GroupOrder::Limit(group, cap) => turns.group(group).cap = cap,
-            GroupOrder::Pause(group) => turns.group(group).is_paused = true,
-            GroupOrder::Unpause(group) => turns.group(group).is_paused = false,
+            GroupOrder::Limit(group, _) | GroupOrder::Pause(group) | GroupOrder::Unpause(group) => {
+                group
+            }
+        };
+        let own = self.turns.group(group);
+        match *order {
+            GroupOrder::Limit(_, cap) => own.cap = cap,
+            _ => own.is_paused = matches!(order, GroupOrder::Pause(_)),
         }
-        self.refresh(order.group());
+        self.refresh(group);
         self.leave_places();
         Answer::Done
     }
@@ -332,7 +336,7 @@ impl Model {
     }
 
     /// The places that may give the next key, in turn.
-    fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<Place> {
         self.turns.turns.iter().map(|turn| turn.0).collect()
     }
 
@@ -414,11 +418,6 @@ impl Model {
     fn first_place(&self) -> Option<Place> {
         let places = self.places().into_iter();
         places.min_by_key(|(level, _)| Reverse(*level))
-    }
-
-    /// Whether a ready key may be handed out, whatever the time.
-    pub(super) fn has_a_turn(&self) -> bool {
-        !self.places().is_empty()
     }
 
     fn first_at(&self, place: Place) -> Option<Key> {

@@ -139,7 +139,8 @@ impl Model {
             true => Some(left),
             false => delay.map(|delay| delay.max(left)),
         };
-        let suspended = self.suspension_left(key);
+        let suspended = self.entry(key).suspended;
+        let suspended = suspended.map(|it| left_until(it.end.opens, self.now));
         match suspended.or(delay) {
             _ if ready => Finished::Ready,
             None => Finished::Idle,
@@ -349,7 +350,7 @@ impl Model {
     /// The earliest start of the first ready key. `None` if there is no rate.
     pub(crate) fn start_due(&self) -> Option<Instant> {
         let start = self.policy.next_start();
-        (start > Instant::EPOCH && self.has_a_turn()).then_some(start)
+        (start > Instant::EPOCH && !self.places().is_empty()).then_some(start)
     }
 
     /// Whether there is a key now for a call that sleeps. An open window wakes no call.

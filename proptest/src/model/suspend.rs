@@ -6,7 +6,7 @@ use std::time::Duration;
 use requeue_core::{Added, Instant};
 
 use super::deadlines::{Deadline, Window};
-use super::{Model, is_after, left_until};
+use super::{Model, is_after};
 use crate::operation::Key;
 
 /// A key that is not handed out before it is resumed, or its timeout ends.
@@ -182,11 +182,5 @@ impl Model {
             self.mark(key, at, level);
         }
         self.settle();
-    }
-
-    /// How long a key is suspended, without slack.
-    pub(super) fn suspension_left(&self, key: Key) -> Option<Duration> {
-        let suspended = self.entry(key).suspended?;
-        Some(left_until(suspended.end.opens, self.now))
     }
 }

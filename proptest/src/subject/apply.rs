@@ -301,7 +301,7 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
 impl Home for Growable {
     fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
-        if !setup.policy.is_default() {
+        if setup.policy != Default::default() {
             queue.at(Instant::EPOCH).set_policy(setup.policy.build());
         }
         queue.at(Instant::EPOCH).limit_keys(setup.max_keys);

@@ -92,11 +92,6 @@ impl PolicySpec {
         }
     }
 
-    /// Whether it says nothing. A queue that grows keeps nothing of its keys then.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Whether keys may be held.
     pub fn holds(&self) -> bool {
         self.hold_failures || self.cool_down_ns > 0
@@ -190,15 +185,5 @@ impl Cap {
 impl Rate {
     pub(crate) fn is_valid(&self) -> bool {
         self.per_second.0 > 0.0 && self.burst > 0
-    }
-}
-
-impl GroupOrder {
-    /// The group that is meant, zero if all are.
-    pub(crate) fn group(&self) -> u8 {
-        match self {
-            Self::LimitAll(_) => 0,
-            Self::Limit(group, _) | Self::Pause(group) | Self::Unpause(group) => *group,
-        }
     }
 }

@@ -68,8 +68,6 @@ fn drawing_finds_faults_in_a_few_steps() {
 fn each_fault_breaks_a_rule() {
     let rule = "a_woken_getter_passes_the_wake_on";
     breaks::<LOSES_THE_WAKE>("waits", rule, &["passes the wake on"]);
-    // Calls that begin and are cancelled many times are shown once.
-    breaks::<LOSES_THE_WAKE>("waits", "a_place_is_given_back", &[]);
 
     let rule = "the_last_active_key_ends_the_drain";
     let phrases = ["should have ended: Drained(Complete)"];

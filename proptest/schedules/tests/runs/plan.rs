@@ -58,13 +58,6 @@ pub(crate) enum Stop {
 /// Drops the first call that waits, which is that of a run while there is one.
 pub(crate) const DROPPED: Stop = Stop::Do(Operation::Cancel(0));
 
-impl Plan {
-    /// Whether the last run of a key sees all of its changes, also if it is handed back.
-    pub(crate) fn does_all(&self) -> bool {
-        self.grace.is_none() && !self.stops.contains(&DROPPED) && self.refused.is_none()
-    }
-}
-
 /// Draws plans.
 pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     let endings = select(vec![
