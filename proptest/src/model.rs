@@ -287,7 +287,7 @@ impl Model {
         if self.entry(key).is_held() {
             return Ok(());
         }
-        if !self.has_place(self.group_of(key)) {
+        if !self.make_place(self.group_of(key)) {
             return Err(Rejected::Full(key));
         }
         let held = self.count(Entry::is_held);

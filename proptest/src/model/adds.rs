@@ -82,7 +82,7 @@ impl Model {
         };
         // If more keys are held than fit, one that made way would make no room.
         let newest = self.newest_below(options.priority.unwrap_or(0));
-        let helps = self.surplus() == 0 && self.has_place(self.group_of(key));
+        let helps = self.surplus() == 0 && self.make_place(self.group_of(key));
         let Some(newest) = newest.filter(|_| helps) else {
             return Err(Rejected::Full(full));
         };

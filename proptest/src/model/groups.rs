@@ -133,7 +133,7 @@ impl Model {
             _ if self.abilities.groups == 0 => return Answer::Done,
             GroupOrder::Pause(_) if is_closed => return Answer::Done,
             GroupOrder::Limit(group, Some(_)) | GroupOrder::Pause(group)
-                if !self.has_place(group) =>
+                if !self.make_place(group) =>
             {
                 return Answer::NoPlace;
             }
@@ -164,11 +164,11 @@ impl Model {
         Answer::Done
     }
 
-    /// Makes a place for a group that has none.
+    /// Makes a place for a group that has none. Returns whether it has one now.
     ///
     /// > Failure records alone keep no other group out: where all `MAX` are taken, those of a group
     /// > that has nothing else are discarded
-    pub(super) fn has_place(&mut self, group: u8) -> bool {
+    pub(super) fn make_place(&mut self, group: u8) -> bool {
         self.leave_places();
         if self.is_there_room_for(group) {
             return true;
