@@ -53,8 +53,8 @@ pub struct Rule {
     pub name: &'static str,
     /// How many keys its story needs room for.
     pub keys: usize,
-    /// What else its story needs.
-    need: Option<&'static str>,
+    /// What its story needs, as it is written.
+    needs: &'static str,
     /// The rule itself.
     pub text: &'static str,
     /// Where it comes from.
@@ -67,6 +67,9 @@ pub struct Rule {
 
 /// How many priority levels there have to be for a story that is about them.
 const LEVELS_MIN: u8 = 3;
+
+/// How many groups the keys of the stories belong to.
+const GROUPS_MIN: usize = 3;
 
 impl Rule {
     /// Reads a story that begins at this line of its file.
@@ -88,20 +91,15 @@ impl Rule {
         let (Some(text), Some(source)) = (text, next("  Source: ")) else {
             return Err(format!("{name} says no rule, or no source"));
         };
-        let (mut keys, mut need) = (1, None);
-        let needs = next("  Needs: ").into_iter();
-        for needed in needs.flat_map(|needs| needs.split(", ")) {
-            match needed.strip_suffix(" keys").map(str::parse) {
-                Some(Ok(number)) => keys = number,
-                _ => need = Some(needed),
-            }
-        }
+        let needs = next("  Needs: ").unwrap_or_default();
+        let keys = needs.split_once(" keys").map(|(keys, _)| keys.parse());
+        let keys = keys.and_then(Result::ok).unwrap_or(1);
         let steps = rest;
         Ok(Self {
             group,
             name,
             keys,
-            need,
+            needs,
             text,
             source,
             steps,
@@ -113,8 +111,14 @@ impl Rule {
     pub(crate) fn skipped(&self, subject: &mut dyn Subject) -> Option<String> {
         // First, because a need may leave the queue with a lock that is poisoned.
         let crowded = too_crowded(subject.capacity(), self.keys);
-        let lacks = self.need.and_then(|need| self.lacks(need, subject));
-        lacks.map(String::from).or(crowded)
+        let few_groups = match subject.abilities().groups {
+            groups @ 1..GROUPS_MIN => Some(format!("there is room for {groups} groups alone")),
+            _ => None,
+        };
+        let needs = self.needs.split(", ");
+        let mut needs = needs.filter(|need| !need.is_empty() && !need.ends_with(" keys"));
+        let lacks = needs.find_map(|need| self.lacks(need, subject));
+        lacks.map(String::from).or(crowded).or(few_groups)
     }
 
     /// What is said of a queue without that which a story needs; `None` if the queue has it.

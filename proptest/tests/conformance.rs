@@ -62,7 +62,7 @@ conform! {
     tokio_for_64: OnWorkQueue<Tasks, 64>;
     tokio_with_levels: OnWorkQueue<Tasks<Leveled>>;
     tokio_with_groups: OnWorkQueue<Tasks<Grouped>>;
-    tokio_with_aging: OnWorkQueue<Tasks<Aged>>;
+    tokio_with_aging: OnWorkQueue<Tasks<Groups<u8, Aged>>>;
     embassy: OnWorkQueue<Embassy<64, WithSlack<WithSuspension>>>;
     embassy_without_policy: OnWorkQueue<Embassy<64, Plain, ()>>;
     embassy_with_levels: OnWorkQueue<Embassy<64, GovernedLevels>>;
