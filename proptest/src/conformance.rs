@@ -24,7 +24,7 @@ pub use timer::timer_contract;
 /// Makes the whole suite, as tests, for one queue.
 ///
 /// The queue is a type that is a [`Subject`](crate::subject::Subject). One that is core's
-/// `WorkQueue` with a lock, a clock and a waker of its own is bound in a page: the crate's
+/// `Shared` with a lock, a clock and calls of its own is bound in a page: the crate's
 /// documentation shows one, which is also its example `binding`.
 ///
 /// - `suite::rules` tries every rule, lists those that fail, and shows how the shortest of them did.
@@ -164,10 +164,10 @@ const LISTED_MAX: usize = 8;
 fn try_all(new: NewSubject, mut patience: Duration) -> Tried {
     let only = env::var("REQUEUE_RULES").unwrap_or_default();
     let mut tried = Tried::default();
-    for rule in RULES.iter() {
-        if !format!("{}::{}", rule.group, rule.name).contains(&only) {
-            continue;
-        }
+    let is_chosen = |rule: &&Rule| format!("{}::{}", rule.group, rule.name).contains(&only);
+    let chosen: Vec<&Rule> = RULES.iter().filter(is_chosen).collect();
+    assert!(!chosen.is_empty(), "no rule has {only:?} in its name");
+    for rule in chosen {
         restarts();
         begins(|| rule.to_string());
         match run(new, rule, patience) {
@@ -237,7 +237,7 @@ fn list_of_broken(new: NewSubject) -> String {
 
 fn list(broken: &[(&Rule, String)]) -> String {
     if broken.is_empty() {
-        return String::from("Every rule of the suite holds.");
+        return String::from("No rule of the suite fails: only such histories show the fault.");
     }
     let line = |(rule, _): &(&Rule, String)| {
         let (group, name, text) = (rule.group, rule.name, rule.text);

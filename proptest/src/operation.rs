@@ -175,7 +175,7 @@ pub enum Operation {
     Start(Call),
     /// Makes a call that completes a key and waits for the next, and drops it before it has run.
     NextUnrun(Action),
-    /// A call that waits is cancelled.
+    /// A call that waits is cancelled: 0 is the first of those that still wait.
     Cancel(u8),
     /// A call that waits is let run although it was not woken.
     Nudge(u8),

@@ -69,7 +69,7 @@ pub use work_queue::{OnWorkQueue, Runtime, handed, panicking};
 /// [`advance`](Self::advance), which makes the runtime's timers ring but need not run the calls
 /// that they wake. A queue that leaves waiting to others has no such calls, and keeps the defaults.
 ///
-/// A queue that is core's `WorkQueue` implements [`Runtime`] instead.
+/// If your queue is core's [`Shared`](requeue_core::binding::Shared), implement [`Runtime`] instead.
 pub trait Subject {
     /// Makes an empty queue whose clock stands at its epoch.
     fn new(configuration: &Configuration) -> Self

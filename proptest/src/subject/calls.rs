@@ -170,7 +170,7 @@ pub trait Drive<R>: Default {
     /// As [`Abilities::cancels`](super::Abilities::cancels).
     const CANCELS: bool = true;
 
-    /// Lets a call begin.
+    /// Lets a call run until it returns or waits. If it wakes itself, it runs on.
     fn start(&mut self, id: CallId, begun: Self::Begun);
     /// As [`Subject::settle`](super::Subject::settle).
     fn settle(&mut self, runtime: &R) -> bool;

@@ -35,7 +35,8 @@ pub trait Runtime: Sized {
     /// The queue.
     fn queue(&self) -> &Shared<Self::Host>;
 
-    /// Moves the clock, and does nothing else.
+    /// Moves the clock, at most to [`Instant::NEVER`], and does nothing else. The suite goes there,
+    /// although no real clock does.
     fn advance(&mut self, by: Duration);
 
     /// A call of the runtime's own, about to begin; `None` if the queue has no such call.
