@@ -55,9 +55,8 @@ unsafe impl RawMutex for Interruptible {
                 Err(TryLockError::WouldBlock) => unreachable!("locked twice at once"),
             };
             CRITICAL.set(CRITICAL.get() + 1);
-            let result = work();
-            CRITICAL.set(CRITICAL.get() - 1);
-            result
+            let _critical = Critical;
+            work()
         };
         boundary();
         result
@@ -88,4 +87,13 @@ thread_local! {
     static INTERRUPT: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
     /// How many critical sections this thread is in.
     static CRITICAL: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A critical section, also if it ends with a panic.
+struct Critical;
+
+impl Drop for Critical {
+    fn drop(&mut self) {
+        CRITICAL.set(CRITICAL.get() - 1);
+    }
 }
