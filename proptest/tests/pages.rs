@@ -108,45 +108,48 @@ fn each_item_of_core_that_a_rule_names_is_there() {
     assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
 }
 
-/// The methods of builders, policies and limits of groups that are options, and the names that these
-/// have in combinations.
-const OPTIONS: [(&str, &str); 15] = [
-    ("aging", "levels"),
-    ("backoff", "limiter"),
-    ("build_with_groups", "groups"),
-    ("cool_down", "cool-down"),
-    ("failure_records", "failure records"),
-    ("hold_failures", "failures"),
-    ("levels", "levels"),
-    ("limiter", "limiter"),
-    ("max_active", "a group's limit"),
-    ("max_keys", "storage"),
-    ("no_retry_rate", "limiter"),
-    ("rate", "a group's rate"),
-    ("retry_rate", "limiter"),
-    ("run_rate", "rate of runs"),
-    ("weight", "a group's weight"),
+/// Each option that a builder, a policy or the limits of groups have, and its name in combinations.
+const OPTIONS: [(&str, &str); 18] = [
+    ("Builder::aging", "levels"),
+    ("Builder::backoff", "limiter"),
+    ("Builder::cool_down", "cool-down"),
+    ("Builder::failure_records", "failure records"),
+    ("Builder::hold_failures", "failures"),
+    ("Builder::levels", "levels"),
+    ("Builder::limiter", "limiter"),
+    ("Builder::max_keys", "storage"),
+    ("Builder::retry_rate", "limiter"),
+    ("Builder::no_retry_rate", "limiter"),
+    ("Builder::run_rate", "rate of runs"),
+    ("Builder::build_with_groups", "groups"),
+    ("GroupLimits::max_active", "a group's limit"),
+    ("GroupLimits::rate", "a group's rate"),
+    ("GroupLimits::weight", "a group's weight"),
+    ("Policy::cool_down", "cool-down"),
+    ("Policy::hold_failures", "failures"),
+    ("Policy::run_rate", "rate of runs"),
 ];
 
-/// They make a queue, give it a clock, metrics and memory in advance, or change nothing.
-const NO_OPTIONS: [&str; 7] = [
-    "build",
-    "capacity",
-    "clock",
-    "default",
-    "metrics",
-    "new",
-    "report_to",
+/// They make a queue, give it a clock, a name, metrics and memory in advance, or change nothing.
+const NO_OPTIONS: [&str; 10] = [
+    "Builder::build",
+    "Builder::capacity",
+    "Builder::clock",
+    "Builder::default",
+    "Builder::metrics",
+    "Builder::report_to",
+    "GroupLimits::default",
+    "GroupLimits::new",
+    "Policy::default",
+    "Policy::new",
 ];
 
 #[test]
 fn every_option_is_combined() {
     let items = items_of_core();
-    let methods = items.iter().filter_map(|item| {
-        let (of, method) = item.split_once("::")?;
-        let has_options = ["Builder", "Policy", "GroupLimits"].contains(&of);
-        has_options.then_some(method)
-    });
+    let prefixes = ["Builder::", "Policy::", "GroupLimits::"];
+    let is_method = |item: &&String| prefixes.iter().any(|prefix| item.starts_with(prefix));
+    let methods = items.iter().filter(is_method).map(String::as_str);
     let known = OPTIONS.iter().map(|(method, _)| *method).chain(NO_OPTIONS);
     assert_eq!(methods.collect::<BTreeSet<_>>(), known.collect());
     for (_, name) in OPTIONS {
