@@ -113,7 +113,7 @@ macro_rules! choices {
     };
 }
 
-/// Every option. A backlog is one of keys that no operation has made ready yet.
+/// Every option. A backlog has keys that no operation has made ready yet.
 static OPTIONS: [Choice; 24] = choices! { |it, unit|
     "storage":
         "grows",

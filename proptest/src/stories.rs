@@ -112,7 +112,9 @@ impl Rule {
         // First, because a need may leave the queue with a lock that is poisoned.
         let crowded = too_crowded(subject.capacity(), self.keys);
         let few_groups = match subject.abilities().groups {
-            groups @ 1..GROUPS_MIN => Some(format!("there is room for {groups} groups alone")),
+            groups @ 1..GROUPS_MIN => Some(format!(
+                "there is room for {groups} groups, which is too little"
+            )),
             _ => None,
         };
         let needs = self.needs.split(", ");

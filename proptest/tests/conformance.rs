@@ -123,6 +123,7 @@ fn only_these_rules_are_not_tried() {
         not_tried::<Direct<Leveled, Growable>>("core, growable, with levels"),
         not_tried::<Direct<WithSlack<WithSuspension>, Fixed<64>>>("core, fixed"),
         not_tried::<Direct<Plain, Fixed<64>>>("core, fixed, without policy"),
+        not_tried::<Direct<Groups<u8, Plain, 2>, Fixed<64>>>("core, fixed, for two groups"),
         not_tried::<OnWorkQueue<Tasks>>("Tokio"),
         not_tried::<OnWorkQueue<Tasks<Grouped>>>("Tokio, with groups"),
         not_tried::<OnWorkQueue<Tasks<Aged>>>("Tokio, with aging"),

@@ -79,19 +79,17 @@ impl Bucket {
         let lacks = (token - left + PARTS / 2) / PARTS;
         Duration::from_nanos(u64::try_from(lacks.max(0)).unwrap_or(u64::MAX))
     }
+
+    fn is_full(&self, now: Instant) -> bool {
+        let earned = now.saturating_since(self.at).as_nanos() as i128 * PARTS;
+        self.used - earned < PARTS / 2
+    }
 }
 
 impl Group {
     /// It stays although it may have no keys.
     fn is_named(&self) -> bool {
         self.cap.is_some() || self.is_paused
-    }
-}
-
-impl Bucket {
-    fn is_full(&self, now: Instant) -> bool {
-        let earned = now.saturating_since(self.at).as_nanos() as i128 * PARTS;
-        self.used - earned < PARTS / 2
     }
 }
 
@@ -170,7 +168,7 @@ impl Model {
     /// > that has nothing else are discarded
     pub(super) fn make_place(&mut self, group: u8) -> bool {
         self.leave_places();
-        if self.is_there_room_for(group) {
+        if self.free_place(group) {
             return true;
         }
         let records = self.records();
@@ -188,12 +186,15 @@ impl Model {
             }
         }
         self.settle();
-        self.is_there_room_for(group)
+        self.free_place(group)
     }
 
+    /// Forgets groups that are leaving, as far as their places are needed. Returns whether the group
+    /// has a place, or can have one.
+    ///
     /// > Once its last key has left, one with a rate stays until the tokens it has used are earned
     /// > again, or until its room is needed.
-    fn is_there_room_for(&mut self, group: u8) -> bool {
+    fn free_place(&mut self, group: u8) -> bool {
         if self.turns.known(group).has_place || !self.has_few_places() {
             return true;
         }

@@ -301,6 +301,7 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
 impl Home for Growable {
     fn build<P: Kind, M: Metrics>(setup: &Configuration, metrics: M) -> Keys<P, Self, M> {
         let mut queue = P::growable(setup.limiter.build(), metrics);
+        // A queue without a policy keeps nothing of it for its keys.
         if setup.policy != Default::default() {
             queue.at(Instant::EPOCH).set_policy(setup.policy.build());
         }
@@ -311,12 +312,10 @@ impl Home for Growable {
     }
 
     fn abilities<P: Kind>() -> Abilities {
-        let of_fixed = P::abilities();
         Abilities {
             limits_keys: true,
-            // A queue that grows has room for any number of them.
-            groups: of_fixed.groups.saturating_mul(usize::MAX),
-            ..of_fixed
+            groups: if P::GROUPS > 0 { usize::MAX } else { 0 },
+            ..P::abilities()
         }
     }
 

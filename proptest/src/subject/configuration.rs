@@ -32,7 +32,7 @@ pub struct Configuration {
     pub failure_records_max: usize,
     /// How many due keys one operation makes ready, if the subject does one operation a step.
     pub due_keys_max: u8,
-    /// Whether a queue that can have [metrics](super::Subject::figures) has them.
+    /// Whether there are [metrics](super::Subject::figures), if the type of the queue leaves that open.
     pub metrics: bool,
 }
 

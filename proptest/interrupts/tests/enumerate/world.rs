@@ -75,11 +75,11 @@ pub(crate) fn go_through<Q: Board>(
             }
             operation => _ = perform(operation),
         }
-        settle(&executor);
+        run(&executor);
     }
     let boundaries = world.boundaries.get();
     let settle = || {
-        settle(&executor);
+        run(&executor);
         main.note_quiet();
     };
     settle();
@@ -157,7 +157,7 @@ where
 }
 
 /// Polls tasks until none is woken.
-fn settle(executor: &LocalExecutor) {
+fn run(executor: &LocalExecutor) {
     let polls = (0..=POLLS_MAX).take_while(|_| executor.try_tick()).count();
     assert!(polls <= POLLS_MAX, "tasks wake each other for ever");
 }
