@@ -215,8 +215,9 @@ impl Action {
     /// The level may be lower than that of the present run. It counts as the level of an add: if
     /// the key already waits for a deadline, the higher level counts, and if it was suspended, the
     /// highest for which it was added. A key that was added during its run is ready when the run
-    /// ends, at the level of that add. A level that the queue does not have counts as its highest,
-    /// so in a queue without [`Levels`](crate::priority::Levels) this changes nothing.
+    /// ends, at the level of that add. An action with a delay of zero is an add, too, and can raise
+    /// such a key. A level that the queue does not have counts as its highest, so in a queue without
+    /// [`Levels`](crate::priority::Levels) this changes nothing.
     ///
     /// `Success`, `GiveUp` and `Release` ask for no other run: they stay as they are. A second call
     /// replaces the first.

@@ -158,7 +158,10 @@ fn every_option_is_combined() {
     }
 }
 
-const GUIDE: &str = include_str!("../../docs/book/src/model.md");
+const GUIDE: &str = concat!(
+    include_str!("../../docs/book/src/model.md"),
+    include_str!("../../docs/book/src/rules.md")
+);
 
 /// The texts of a file, or of all files below a folder.
 fn text_of(path: &str) -> String {

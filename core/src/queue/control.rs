@@ -335,8 +335,9 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// limits block, each once, until one may start a run: O(groups) if they block all.
     ///
     /// Groups that wait for a limit and need not any more take their turns in the order in which
-    /// they began to wait. A group that the new limits block keeps its turn until it is in front. A
-    /// group whose rate changes begins with a full burst.
+    /// they began to wait. Of the first eight groups in turn, those that the new limits block leave
+    /// it now. A group behind them leaves its turn when it is in front. A group whose rate or burst
+    /// changes begins with a full burst.
     ///
     /// # Examples
     ///

@@ -250,8 +250,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Returns the earliest deadline. `None` if there is no deadline except [`Instant::NEVER`],
     /// while the queue is [paused](crate::Session::pause), and after shutdown. O(1).
     ///
-    /// If ready keys wait for a [run rate](crate::Policy::run_rate), that counts as a deadline,
-    /// also after shutdown.
+    /// The next token of a [run rate](crate::Policy::run_rate) counts as a deadline if ready keys
+    /// wait for it, and so does that of each group with ready keys. Both count after shutdown, too.
     ///
     /// A ready key has no deadline, so this alone does not say whether a worker may sleep:
     /// [`poll_get`](crate::Session::poll_get) does, and has an example of a bare loop.
