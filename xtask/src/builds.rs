@@ -45,11 +45,11 @@ pub(crate) fn tests() -> Verdict {
     run_each([product, core_alone].map(|of| of("cargo build --tests")))
 }
 
-/// Lints published packages with no feature, with each one, and with all. Also lints every pair of
-/// the features that a package's own sources name. A feature that they do not name only turns on
-/// those of other packages, whose own pairs are linted. One package at a time, so that no other
-/// member of the workspace enables a feature that this one forgot. Clippy denies warnings without
-/// `RUSTFLAGS`, which would build all dependencies again.
+/// Lints published packages with no feature and with each one. Also lints every pair of the features
+/// that a package's own sources name. A feature that they do not name only turns on those of other
+/// packages, whose own pairs are linted. One package at a time, so that no other member of the
+/// workspace enables a feature that this one forgot. `msrv` checks them with all features. Clippy
+/// denies warnings without `RUSTFLAGS`, which would build all dependencies again.
 pub(crate) fn features() -> Verdict {
     let hack = wheel("bin/cargo-hack")?.args(["hack", "clippy", "--lib", "--keep-going"]);
     let check = |sets: &str, names: Vec<&String>| {
@@ -60,7 +60,7 @@ pub(crate) fn features() -> Verdict {
         with_protoc(line.args(["--", "-D", "warnings"]))
     };
     let mut lines = vec![check(
-        "--workspace --ignore-private --all-features",
+        "--workspace --ignore-private --no-default-features",
         Vec::new(),
     )];
     for package in &published(OURS)? {
