@@ -193,7 +193,7 @@ fn words<'t>(lines: impl Iterator<Item = &'t str>) -> String {
 fn what_the_model_quotes_is_in_the_documentation() {
     let core = words(text_of("../../core/src").lines());
     let guide = GUIDE.split_whitespace().collect::<Vec<_>>().join(" ");
-    let model = text_of("../src/model.rs") + &text_of("../src/model");
+    let model = text_of("../src/model.rs");
     let lines: Vec<&str> = model.lines().map(str::trim).collect();
     let is_quote = |line: &str| line.starts_with("/// > ");
     let parts = lines.chunk_by(|line, next| is_quote(line) == is_quote(next));
