@@ -123,9 +123,8 @@ pub enum Merge {
     Earliest,
     /// The key runs once, at the earliest time for which it was added. An add without a delay removes
     /// the deadline. A delayed add of a key that is ready or dirty sets no deadline, and removes a
-    /// pending one, even an earlier one. It returns
-    /// [`Coalesced`](crate::Added::Coalesced) all the same, because the key runs anyway.
-    /// controller-runtime's rule.
+    /// pending one, even an earlier one. It returns [`Coalesced`](crate::Added::Coalesced), or
+    /// `Raised` if the level rises, because the key runs anyway. controller-runtime's rule.
     Once,
     /// The later deadline wins. An add without a delay changes nothing. A key that is added again and
     /// again may never run.

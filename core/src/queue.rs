@@ -114,9 +114,9 @@ pub use wait::{Adding, Flush};
 ///
 /// Unless its documentation says otherwise, an operation is O(1) expected, plus O(log n) for a
 /// deadline that it sets, moves or takes out, and for each due key that it makes ready: at most
-/// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX), however many deadlines have passed. The rest become
-/// ready with the operations that follow, and meanwhile a key that is added goes before them
-/// ([`limit_due_keys`](Self::limit_due_keys)). A get has the same bound: `None` also means that
+/// as many as [`limit_due_keys`](Self::limit_due_keys) says, however many deadlines have passed. The
+/// rest become ready with the operations that follow, and meanwhile a key that is added goes before
+/// them. A get has the same bound: `None` also means that
 /// the deadlines that it has applied were of active keys, and more have passed.
 ///
 /// No operation allocates with [`Fixed`](crate::storage::Fixed) storage. `Growable` grows in

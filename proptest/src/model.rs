@@ -660,9 +660,9 @@ impl Model {
     /// > series. Each call uses its own `quiet` and `max`. If this time has come, the deadline is
     /// > removed, the key is added now at the level of the deadline, and the series ends.
     ///
-    /// > Only a deadline that `add_debounced` alone has asked for is made later. If another call
-    /// > has asked for one, the earlier counts. A key that is ready or dirty runs after this add in
-    /// > any case, and stays as it is.
+    /// > Only the deadline of a series is made later. If another call has asked for an earlier one,
+    /// > that one stays. If it has asked for a later one, a series replaces it, and may move beyond
+    /// > it. A key that is ready or dirty runs after this add in any case, and stays as it is.
     ///
     /// > A debounced add of a held key begins a series that waits at least for the end of the hold.
     fn add_debounced(
@@ -1042,7 +1042,7 @@ impl Model {
     /// > group is first.
     ///
     /// > If the suspension of a named key has ended, and a hold that delayed it further has ended
-    /// > too, the key passes both in one look.
+    /// > too, the key passes both in one look, each at its time.
     ///
     /// > A group whose time is later than that of the next key in order rejoins after the named
     /// > key.

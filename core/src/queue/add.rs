@@ -337,10 +337,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     /// when the deadline comes, is taken back, or is moved by a [hold](crate::Policy).
     ///
     /// Otherwise as [`add_after`](Self::add_after): the deadline is an add that happens later,
-    /// also for an active key. Only a deadline that `add_debounced` alone has asked for is made
-    /// later. If another call has asked for one, the earlier counts. A key that is ready or dirty
-    /// runs after this add in any case, and stays as it is. With a `quiet` of zero the key is added
-    /// now. With a `quiet` and a `max` of [`Duration::MAX`] the key waits for ever.
+    /// also for an active key. Only the deadline of a series is made later. If another call has
+    /// asked for an earlier one, that one stays. If it has asked for a later one, a series replaces
+    /// it, and may move beyond it. A key that is ready or dirty runs after this add in any case, and
+    /// stays as it is. With a `quiet` of zero the key is added now. With a `quiet` and a `max` of
+    /// [`Duration::MAX`] the key waits for ever.
     ///
     /// A debounced add asks for the lowest priority level, and a deadline keeps the highest level
     /// that an add has given it. To give a series a higher one, call [`add_with`](Self::add_with)

@@ -73,8 +73,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
 {
     /// [Cancels](Self::cancel) the keys that `keep` returns `false` for, a few at a time: call this
     /// until it returns `false`. A call makes due keys ready, or looks at
-    /// [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots and cancels at most
-    /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) keys, O(log n) each.
+    /// [`LOOKS_PER_LOCK`](Storage::LOOKS_PER_LOCK) slots and cancels at most as many keys as
+    /// [`limit_due_keys`](Queue::limit_due_keys) says, O(log n) each.
     ///
     /// Asks about each key that is ready, active, delayed or suspended, in no order. The order of
     /// those that stay does not change. A key that is added between two calls may or may not be
@@ -162,8 +162,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     }
 
     /// Ends the delays of some keys now, in the order of their deadlines, as
-    /// [`expedite`](Self::expedite) does for one: at most
-    /// [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, behind those that are due. Returns whether
+    /// [`expedite`](Self::expedite) does for one: at most as many as
+    /// [`limit_due_keys`](Queue::limit_due_keys) says, behind those that are due. Returns whether
     /// there may be more: then it is called again with the same sweep. O(log n). Does nothing after
     /// shutdown.
     ///

@@ -37,8 +37,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         self.queue.lists.ready_len()
     }
 
-    /// Makes due keys ready, at most [`DUE_KEYS_MAX`](Storage::DUE_KEYS_MAX) of them, and returns
-    /// whether more are due. O(log n).
+    /// Makes due keys ready, at most as many as [`limit_due_keys`](Queue::limit_due_keys) says, and
+    /// returns whether more are due. O(log n).
     ///
     /// Every operation that depends on deadlines does the same first. Only a caller that is about
     /// to count keys, and may not hold its lock for as long as many of them take, calls this.
