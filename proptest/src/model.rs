@@ -724,11 +724,9 @@ impl Model {
         if self.known(key).is_some() {
             return Ok(None);
         }
-        let mut tried = self.clone();
-        let Some(displaced) = tried.make_room(key, displaces.then_some(level)) else {
+        let Some(displaced) = self.make_room(key, displaces.then_some(level)) else {
             return Err(Rejected::Full(key));
         };
-        *self = tried;
         if displaced.is_some() {
             self.look(Some(key));
         }
@@ -894,10 +892,11 @@ impl Model {
     ///
     /// > The end is at most one nanosecond before `Instant::NEVER`, and a delay that never ends has
     /// > no slack.
+    ///
+    /// > It is never earlier than the shutdown.
     fn deadline(&mut self, opens: Instant, slack: Duration, level: u8) -> Deadline {
         let has_slack = self.can.slackens && !slack.is_zero() && !opens.is_never();
         let last = Instant::from_nanos(u64::MAX - 1);
-        // "It is never earlier than the shutdown."
         let opens = opens.max(self.closed_at.unwrap_or_default());
         Deadline {
             opens,
@@ -1226,11 +1225,11 @@ impl Model {
 
     /// The earliest time that will come and at which something does.
     ///
-    /// > `next_deadline` is the earliest of these times, even if it has passed: the first deadline
-    /// > or timeout; the next token of each group with ready keys, even if the group is paused or
-    /// > at its limit; the next token for a run, if the last run took the last one and a key is
-    /// > ready whose group may run. It is `None` while the queue is paused. After shutdown only the
-    /// > tokens count. `Instant::NEVER` does not count.
+    /// > `next_deadline` is the earliest of three times, even if it has passed. The first is the
+    /// > first deadline or timeout. The second is the next token of a group with ready keys, even
+    /// > if the group is paused or at its limit. The third is the next token for a run, if the last
+    /// > run took the last token and a key is ready whose group may run. It is `None` while the
+    /// > queue is paused. After shutdown only the tokens count. `Instant::NEVER` does not count.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         if self.is_paused {
             return None;
@@ -1291,9 +1290,7 @@ impl Model {
         }
         let aged = self.oldest_aged().filter(|key| !self.is_due(*key));
         let first = aged.or_else(|| self.first_in_turn());
-        let run_rate = self.run_rate_now();
-        let has_token = run_rate.is_none_or(|rate| rate.has_token(self.now));
-        first.filter(|_| !self.is_paused && has_token)
+        first.filter(|_| !self.is_paused && self.has_run_token())
     }
 
     /// > The highest level that has a ready key is served first, and within a level the key that
@@ -1517,8 +1514,8 @@ impl Model {
     /// > `Action::Suspend` replaces an earlier `suspend`. After a `resume`, it is an action with a
     /// > delay of zero.
     ///
-    /// > and each run that ends before shutdown with `Retry`, `RequeueAfter`, `Snooze`, `poll`, or
-    /// > `Suspend` after a `resume`.
+    /// > It also counts each run that ends before shutdown with `Retry`, `RequeueAfter`, `Snooze`,
+    /// > `poll`, or `Suspend` after a `resume`.
     fn judge(&mut self, key: Key, run: &Run, action: Action) -> Wish {
         let (plain, priority) = action.into_parts();
         let can_suspend = self.can.suspends;
@@ -1614,7 +1611,7 @@ impl Model {
         if let Some(timeout) = timeout {
             self.begin_suspension(key, timeout, asked);
             self.obey_hold(key);
-            let left = left_until(timeout.opens.max(closed_at.unwrap_or_default()), now);
+            let left = left_until(timeout.opens, now);
             return closed_at.map_or(Finished::Suspended(left), |_| put_off(left));
         }
         let hold = self.known(key).and_then(|known| known.hold_at(now));
@@ -1936,7 +1933,7 @@ impl Bucket {
         self.next_in_parts().map_or(is_left, |next| next <= at)
     }
 
-    /// The clock may be behind the last run.
+    /// Keeps the tokens that there were after the last run if the clock is behind it.
     fn follow(&mut self, now: Instant) {
         let behind = self.taken_at.saturating_since(now).as_nanos();
         self.full_at = self.full_at.saturating_sub(behind << PARTS);
@@ -1962,14 +1959,15 @@ impl Bucket {
 }
 
 impl Model {
-    /// The tokens for runs, as they are now.
+    /// Whether the rate of runs allows a run now.
     ///
     /// > If the clock is behind the last run, a rate of runs has the tokens that it had after that
     /// > run.
-    fn run_rate_now(&self) -> Option<Bucket> {
-        let mut bucket = self.run_rate.clone()?;
-        bucket.follow(self.now);
-        Some(bucket)
+    fn has_run_token(&self) -> bool {
+        self.run_rate.clone().is_none_or(|mut bucket| {
+            bucket.follow(self.now);
+            bucket.has_token(self.now)
+        })
     }
 }
 
@@ -2160,8 +2158,9 @@ impl Model {
 
     /// Checks whether a group is blocked.
     ///
-    /// > A blocked group is checked again when one of its runs ends, when a look comes to the time
-    /// > of its token, when its own limits or its pause change, and when the common limits change.
+    /// > A blocked group is checked again when one of its runs ends, and when a look comes to the
+    /// > time of its token. It is also checked when its own limits or its pause change, and when
+    /// > the common limits change.
     ///
     /// > A group that reaches its limit leaves the turns of all levels, even before its weight is
     /// > used up. When it may run again, it joins the end of the turn of each level at which it has
@@ -2276,8 +2275,10 @@ impl Model {
                 self.fill_bucket(name);
             }
         }
+        let mut left = 8;
         for level in (0..self.can.levels).rev() {
-            for name in self.turns_of(level) {
+            for name in self.turns_of(level).into_iter().take(left) {
+                left -= 1;
                 let group = self.group(name);
                 if group.is_some_and(|group| !self.may_run(group, self.now)) {
                     self.lift(name);
@@ -2338,10 +2339,7 @@ impl Model {
     }
 
     /// > A suspended key keeps its own deadline without slack, at the end of the window
-    ///
-    /// > It is never earlier than the shutdown.
     fn begin_suspension(&mut self, key: Key, timeout: Deadline, asked: Option<u8>) -> Option<()> {
-        let earliest = self.closed_at.unwrap_or(Instant::EPOCH);
         self.has_waited = true;
         let known = self.known_mut(key)?;
         if let Some(deadline) = &mut known.deadline {
@@ -2349,11 +2347,6 @@ impl Model {
             deadline.is_pause = false;
         }
         known.timed_out = false;
-        let timeout = Deadline {
-            opens: timeout.opens.max(earliest),
-            ends: timeout.ends.max(earliest),
-            ..timeout
-        };
         known.phase = Phase::Suspended(Suspension { timeout, asked });
         self.regroup(group_of(&key), self.now)
     }
@@ -2389,12 +2382,11 @@ impl Model {
         }
         match (asked, known.hold_at(since)) {
             (Some(level), Some(until)) => {
-                let deadline = self.deadline(until, Duration::ZERO, level);
-                let (opens, ends) = (until, until);
+                // The hold may have ended before the shutdown.
                 let deadline = Deadline {
-                    opens,
-                    ends,
-                    ..deadline
+                    opens: until,
+                    ends: until,
+                    ..self.deadline(until, Duration::ZERO, level)
                 };
                 self.add_later(key, deadline, Merge::Earliest);
             }
@@ -2467,7 +2459,8 @@ impl Model {
 
     /// Makes room for a new key. Returns the key that was evicted, or `None` if there is no room.
     ///
-    /// > A new group gets its place before the new key evicts a record.
+    /// > A new group gets its place before the new key evicts a record, and before an add finds no
+    /// > room: then the group that has left has lost its place all the same.
     ///
     /// > It refuses new keys, and displaces none for them, until fewer keys are left than fit. With
     /// > a limit of zero it takes no new key.
@@ -2738,9 +2731,8 @@ impl Model {
     ///
     /// > A token whose time has come is not named, even if no call has looked since.
     fn reason_of_ready(&self, name: u8) -> Why {
-        let run_rate = self.run_rate_now();
-        let run_rate = run_rate.filter(|rate| !rate.has_token(self.now));
-        let run_rate = run_rate.and(self.run_rate.as_ref()).map(Bucket::next_at);
+        let run_rate = self.run_rate.as_ref().map(Bucket::next_at);
+        let run_rate = run_rate.filter(|_| !self.has_run_token());
         let group = self.group(name);
         let lacking = group.filter(|group| group.lacks_token);
         let bucket = lacking.and_then(|group| group.bucket.as_ref());
@@ -2894,7 +2886,6 @@ impl fmt::Display for Model {
             self.is_paused.then(|| String::from("paused")),
             self.is_closed().then(|| String::from("shut down")),
         ];
-
         let parts: Vec<String> = parts.into_iter().flatten().chain(blocked).collect();
         let nothing = if parts.is_empty() { "nothing" } else { "" };
         write!(f, "{}: {}{nothing}", self.now, parts.join("; "))
@@ -2955,11 +2946,8 @@ impl Model {
         let mut told = self.clone();
         told.keys.sort_by_key(|known| known.key);
         told.groups.sort_by_key(|group| group.name);
-        let is_open = |known: &Known| known.due().is_some_and(|due| self.is_open(due));
-        let due = told
-            .keys
-            .iter()
-            .filter(|known| self.is_closed() && is_open(known));
+        let is_open = |known: &Known| self.is_closed() && self.is_due(known.key);
+        let due = told.keys.iter().filter(|known| is_open(known));
         let due = due.map(|known| known.key).collect();
         // Of a shutdown it matters which tokens there were.
         let tokens = told.groups.iter();
