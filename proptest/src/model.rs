@@ -2459,38 +2459,46 @@ impl Model {
 
     /// Makes room for a new key. Returns the key that was evicted, or `None` if there is no room.
     ///
-    /// > A new group gets its place before the new key evicts a record, and before an add finds no
-    /// > room: then the group that has left has lost its place all the same.
+    /// > A new group gets its place before the new key evicts a record. An add that is refused as
+    /// > `Full` takes no place from another group, and discards no record.
     ///
     /// > It refuses new keys, and displaces none for them, until fewer keys are left than fit. With
     /// > a limit of zero it takes no new key.
-    fn make_room(&mut self, key: Key, level: Option<u8>) -> Option<Option<Left>> {
-        let has_place = self.make_place(group_of(&key));
-        if !has_place || self.keys.len() > self.max_keys {
-            return None;
-        }
-        match self.oldest_record() {
-            _ if self.keys.len() < self.max_keys => Some(None),
-            Some(oldest) => {
-                self.remove(oldest);
-                Some(None)
-            }
-            None => self.displace(level?).map(Some),
-        }
-    }
-
+    ///
     /// > The leftover has no time left, and the higher of the levels of the key and of its
     /// > deadline.
-    fn displace(&mut self, below: u8) -> Option<Left> {
+    fn make_room(&mut self, key: Key, level: Option<u8>) -> Option<Option<Left>> {
+        let evicted = level.and_then(|level| self.newest_below(level));
+        let has_room = match self.keys.len().cmp(&self.max_keys) {
+            Ordering::Less => true,
+            Ordering::Equal => self.oldest_record().or(evicted).is_some(),
+            Ordering::Greater => false,
+        };
+        if !has_room || !self.make_place(group_of(&key)) {
+            return None;
+        }
+        if self.keys.len() < self.max_keys {
+            return Some(None);
+        }
+        if let Some(oldest) = self.oldest_record() {
+            self.remove(oldest);
+            return Some(None);
+        }
+        let left = self.leftover(evicted?, Duration::ZERO);
+        self.remove(evicted?);
+        Some(left)
+    }
+
+    /// The key that an add of this level may evict.
+    fn newest_below(&self, level: u8) -> Option<Key> {
         let has_groups = self.can.groups > 0;
-        let (_, key) = (0..below).find_map(|level| {
+        (0..level).find_map(|level| {
             let last = self.turns_of(level).last().copied();
             let newest = self.line(level, last).last().copied();
-            newest.filter(|_| last.is_some() || !has_groups)
-        })?;
-        let left = self.leftover(key, Duration::ZERO);
-        self.remove(key);
-        left
+            newest
+                .filter(|_| last.is_some() || !has_groups)
+                .map(|(_, key)| key)
+        })
     }
 
     /// A key as something that another queue can restore.

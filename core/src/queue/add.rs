@@ -800,29 +800,28 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             Err(Rejected::Full(key)) => key,
             other => return other.map(|scheduled| (scheduled, None)),
         };
-        // Evicting a key would not help if there is no room for a group, or if the queue has more
-        // keys than fit.
         let queue = &mut *self.queue;
-        let seat = queue.lists.seat(&queue.naming.group_of(&key), self.now);
-        let displaced = if seat.is_some() && !queue.slots.is_over_full() {
-            queue.displace_below(options.priority.unwrap_or(LOWEST))
-        } else {
-            None
-        };
-        if displaced.is_none() {
+        let Some(displaced) = queue.displace_for(&key, options, self.now) else {
             return Err(Rejected::Full(key));
-        }
+        };
         let scheduled = self.add_with(key, options)?;
-        Ok((scheduled, displaced))
+        Ok((scheduled, Some(displaced)))
     }
 }
 
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Queue<K, P, L, S, M>
 {
-    /// Removes the newest ready key of the lowest level, if that level is below the given one.
-    fn displace_below(&mut self, level: u8) -> Option<Leftover<K>> {
-        let id = self.lists.newest_below(level)?;
+    /// Evicts the newest ready key of the lowest level, if that level is below the one of an add, and
+    /// if this makes room: there must be a place for the group of the new key, and the queue may not
+    /// have more keys than fit.
+    fn displace_for(&mut self, key: &K, options: AddOptions, now: Instant) -> Option<Leftover<K>> {
+        if self.slots.is_over_full() {
+            return None;
+        }
+        let id = (self.lists).newest_below(options.priority.unwrap_or(LOWEST))?;
+        // Last, because another group may lose its place for this one.
+        let _ = self.lists.seat(&self.naming.group_of(key), now)?;
         self.take_out_ready(id)
     }
 }

@@ -138,6 +138,10 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     /// Returns room for one more key, and discards the oldest failure record for it if needed.
     #[inline]
     pub(super) fn make_room(&mut self, key: &K, now: Instant) -> Option<Room<P, S>> {
+        if S::Lists::<P>::FEW_GROUPS && !self.has_room() {
+            // Before another group loses its place for this one.
+            return None;
+        }
         let group = self.naming.group_of(key);
         let seat = match self.lists.seat(&group, now) {
             Some(seat) => seat,

@@ -385,7 +385,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// Whether there is room for a new key of an existing group.
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.slots.vacancy().is_some() || self.lists.records_len() > 0
     }
 

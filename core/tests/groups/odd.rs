@@ -74,6 +74,32 @@ fn a_group_that_still_earns_tokens_makes_way_for_one_that_has_keys() {
 }
 
 #[test]
+fn an_add_that_finds_no_room_takes_no_place_from_another_group() {
+    let mut queue: Queue<Key, Groups<u8, Levels<2>, 2>, NoLimit, Fixed<1>> =
+        Queue::with_groups(NoLimit, (), |key| key.0);
+    queue.at(NOW).limit_groups(GroupLimits::new().rate(1.0, 1));
+    queue.at(NOW).add((1, 0)).unwrap();
+    let work = queue.at(NOW).try_get().unwrap();
+    queue.at(NOW).release(work.ticket);
+    queue.at(NOW).add((2, 0)).unwrap();
+
+    assert_eq!(queue.at(NOW).add((3, 0)), Err(Rejected::Full((3, 0))));
+    let lowest = AddOptions::new();
+    let refused = queue.at(NOW).add_displacing((3, 0), lowest);
+    assert_eq!(refused.unwrap_err(), Rejected::Full((3, 0)));
+    assert!(queue.group(&1).is_some(), "it has a token to earn");
+
+    let highest = AddOptions {
+        priority: Some(1),
+        ..lowest
+    };
+    let (_, displaced) = queue.at(NOW).add_displacing((3, 0), highest).unwrap();
+    assert_eq!(displaced.unwrap().key, (2, 0));
+    assert!(queue.group(&1).is_none(), "the new group has its place");
+    queue.assert_valid();
+}
+
+#[test]
 fn a_group_function_that_panics_changes_nothing() {
     let mut queue: Shared =
         Queue::growable_with_groups(NoLimit, (), RandomState::default(), 0, |key| {
