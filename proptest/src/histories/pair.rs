@@ -1,7 +1,7 @@
 //! A queue and its model, side by side.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use requeue_core::binding::Wake;
@@ -245,7 +245,7 @@ impl Pair {
         let (subject, model) = (&mut self.subject, &mut self.model);
         for look in Operation::looks(self.keys) {
             let (seen, expected) = (subject.apply(&look), model.apply(&look));
-            same(&format!("{look:?}"), seen, expected)?;
+            same(format_args!("{look:?}"), seen, expected)?;
         }
         same("now", subject.now(), model.now())?;
         for (drain, expected) in &self.drains {
@@ -268,7 +268,7 @@ impl Pair {
     }
 }
 
-pub(super) fn same<T: Debug + PartialEq>(what: &str, subject: T, model: T) -> Check {
+pub(super) fn same<T: Debug + PartialEq>(what: impl Display, subject: T, model: T) -> Check {
     if subject == model {
         Ok(())
     } else {
