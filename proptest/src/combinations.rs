@@ -216,9 +216,11 @@ fn bucket(rate: f64) -> LimiterSpec {
 type Value = (usize, usize);
 
 const STORAGE: usize = 0;
+const LEVELS: usize = 1;
 const GROUPS: usize = 2;
 const OF_GROUPS: [usize; 3] = [3, 4, 5];
 const RECORDS: usize = 10;
+const METRICS: usize = 23;
 
 /// Whether two values of different options exclude each other: there are no limits of groups
 /// without groups, and a fixed queue has no limit of records.
@@ -239,10 +241,33 @@ fn values_of(at: usize, others: &[Value], without: Without) -> Vec<Value> {
     let option = &OPTIONS[at];
     let is_left_out = |value: &Value| without.contains(&(option.name, value.1));
     let is_excluded = |value: &Value| others.iter().any(|other| exclude(*other, *value));
+    let is_built = |value: &Value| is_built(&[others, &[*value]].concat());
     let values = (0..option.values()).map(|value| (at, value));
     values
-        .filter(|value| !is_left_out(value) && !is_excluded(value))
+        .filter(|value| !is_left_out(value) && !is_excluded(value) && is_built(value))
         .collect()
+}
+
+/// Whether these values can be those of a queue. A queue has its metrics as a type, and is compiled
+/// with them or without: not both, but for each three of storage, levels, groups and metrics.
+fn is_built(values: &[Value]) -> bool {
+    let is_allowed = |one: Value| {
+        let allows = |value: &Value| (value.0 != one.0 || *value == one) && !exclude(*value, one);
+        values.iter().all(allows)
+    };
+    let choices = |at: usize| {
+        let values = (0..OPTIONS[at].values()).map(move |value| (at, value));
+        values.filter(move |value| is_allowed(*value))
+    };
+    let mut all = choices(STORAGE).flat_map(|storage| {
+        choices(LEVELS)
+            .flat_map(move |levels| choices(GROUPS).map(move |groups| [storage, levels, groups]))
+    });
+    all.any(|kind| {
+        let [storage, levels, groups] = kind.map(|(_, value)| value);
+        let odd = usize::from(storage == 1) + levels + groups;
+        is_allowed((METRICS, odd % 2))
+    })
 }
 
 /// Every choice of values of so many different options that may be together.
@@ -349,8 +374,10 @@ pub trait Family {
     type Three: Kind<Naming<Key> = ()> + 'static;
     /// Keys of groups.
     type Grouped<P: Kind<Naming<Key> = ()> + 'static>: Kind + 'static;
-    /// The queue.
-    type Of<P: Kind + 'static>: Subject + 'static;
+    /// The queue of every second kind.
+    type Even<P: Kind + 'static>: Subject + 'static;
+    /// The queue of the other kinds.
+    type Odd<P: Kind + 'static>: Subject + 'static;
 }
 
 /// Makes a queue of the kind that the configuration describes.
@@ -360,47 +387,48 @@ pub fn kind_of<F: Family>(configuration: &Configuration) -> Box<dyn Subject> {
         configuration.age_limit.is_some(),
     );
     let make = match (groups, configuration.levels > 1, ages) {
-        (false, false, _) => boxed::<F::Of<F::One>>,
-        (false, true, false) => boxed::<F::Of<F::Three>>,
-        (false, true, true) => boxed::<F::Of<Aging<F::Three>>>,
-        (true, false, _) => boxed::<F::Of<F::Grouped<F::One>>>,
-        (true, true, false) => boxed::<F::Of<F::Grouped<F::Three>>>,
-        (true, true, true) => boxed::<F::Of<F::Grouped<Aging<F::Three>>>>,
+        (false, false, _) => boxed::<F::Even<F::One>>,
+        (false, true, false) => boxed::<F::Odd<F::Three>>,
+        (false, true, true) => boxed::<F::Even<Aging<F::Three>>>,
+        (true, false, _) => boxed::<F::Odd<F::Grouped<F::One>>>,
+        (true, true, false) => boxed::<F::Even<F::Grouped<F::Three>>>,
+        (true, true, true) => boxed::<F::Odd<F::Grouped<Aging<F::Three>>>>,
     };
     make(configuration)
 }
 
 /// The state machine on storage that grows.
-struct Growing<M>(PhantomData<M>);
+struct Growing;
 
-impl<M: Metrics + Default + 'static> Family for Growing<M> {
+impl Family for Growing {
     type One = Plain;
     type Three = Levels<3>;
     type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P>;
-    type Of<P: Kind + 'static> = Direct<P, Growable, M>;
+    type Even<P: Kind + 'static> = Direct<P, Growable>;
+    type Odd<P: Kind + 'static> = Direct<P, Growable, ()>;
 }
 
 /// The state machine on storage of a fixed size, for so many groups.
-struct OfSize<const N: usize, const GROUPS: usize, M>(PhantomData<M>);
+struct OfSize<const N: usize, const GROUPS: usize, Even, Odd>(PhantomData<(Even, Odd)>);
 
-impl<const N: usize, const GROUPS: usize, M: Metrics + Default + 'static> Family
-    for OfSize<N, GROUPS, M>
+impl<const N: usize, const GROUPS: usize, Even, Odd> Family for OfSize<N, GROUPS, Even, Odd>
+where
+    Even: Metrics + Default + 'static,
+    Odd: Metrics + Default + 'static,
 {
     type One = WithSlack<WithSuspension>;
     type Three = WithSlack<WithSuspension<Levels<3>>>;
     type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P, GROUPS>;
-    type Of<P: Kind + 'static> = Direct<P, Fixed<N>, M>;
+    type Even<P: Kind + 'static> = Direct<P, Fixed<N>, Even>;
+    type Odd<P: Kind + 'static> = Direct<P, Fixed<N>, Odd>;
 }
 
-/// Makes the state machine that a configuration describes.
+/// Makes the state machine that a configuration describes, with metrics or without.
 pub fn core(configuration: &Configuration) -> Box<dyn Subject> {
-    match (configuration.storage, configuration.metrics) {
-        (None, true) => kind_of::<Growing<Figures>>(configuration),
-        (None, false) => kind_of::<Growing<()>>(configuration),
-        (Some(..=3), true) => kind_of::<OfSize<3, 2, Figures>>(configuration),
-        (Some(..=3), false) => kind_of::<OfSize<3, 2, ()>>(configuration),
-        (Some(_), true) => kind_of::<OfSize<64, 3, Figures>>(configuration),
-        (Some(_), false) => kind_of::<OfSize<64, 3, ()>>(configuration),
+    match configuration.storage {
+        None => kind_of::<Growing>(configuration),
+        Some(..=3) => kind_of::<OfSize<3, 2, Figures, ()>>(configuration),
+        Some(_) => kind_of::<OfSize<64, 3, (), Figures>>(configuration),
     }
 }
 
