@@ -37,9 +37,9 @@ pub(crate) fn run() -> Verdict {
     }
     // With a named target, build scripts are built without the flags.
     let host = described("host: ")?;
-    let build = "cargo +nightly build --release -p requeue-fuzz --bins --target";
+    let build = "cargo +nightly build --profile fuzz -p requeue-fuzz --bins --target";
     cmd(build).arg(&host).env("RUSTFLAGS", RUSTFLAGS).run()?;
-    let programs = target(&format!("{host}/release"));
+    let programs = target(&format!("{host}/fuzz"));
     let found = all(TARGETS.map(|name| fuzz(name, &programs)));
     if found.is_err() {
         println!("to print a finding: cargo run -p requeue-fuzz --bin TARGET -- FILE");

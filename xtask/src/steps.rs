@@ -140,7 +140,7 @@ fn denied(of_all: &str) -> Verdict {
 
 /// Each test prints how many schedules it tried.
 fn schedules() -> Verdict {
-    let line = cmd("cargo test --release -p requeue-schedules -- --nocapture");
+    let line = cmd("cargo test --profile schedules -p requeue-schedules -- --nocapture");
     line.env("RUSTFLAGS", "--cfg shuttle -D warnings").run()
 }
 

@@ -16,7 +16,7 @@
 //! between any two critical sections, which `requeue_interrupts` makes interruptible.
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg shuttle" cargo test --release -p requeue-schedules -- --nocapture
+//! RUSTFLAGS="--cfg shuttle" cargo test --profile schedules -p requeue-schedules -- --nocapture
 //! ```
 //!
 //! Each test prints how many schedules it has tried. They are the same in every run: one that fails
