@@ -11,6 +11,5 @@ mod bounds;
 mod builder;
 mod history;
 mod instants;
-mod messages;
 mod threads;
 mod workers;

@@ -16,7 +16,6 @@ mod groups;
 mod history;
 mod hooks;
 mod leftovers;
-mod messages;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod tasks;

@@ -1,4 +1,4 @@
-use requeue_std::{Action, WorkQueue};
+use requeue::std::{Action, WorkQueue};
 
 struct NoRoute;
 

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use requeue_tokio::{Action, WorkQueue};
+use requeue::tokio::{Action, WorkQueue};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use requeue_std::WorkQueue;
+use requeue::std::WorkQueue;
 
 fn main() {
     let queue: WorkQueue<&str> = WorkQueue::new();

@@ -1,6 +1,6 @@
 #![deny(unused_must_use)]
 
-use requeue_tokio::WorkQueue;
+use requeue::tokio::WorkQueue;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {

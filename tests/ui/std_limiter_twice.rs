@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use requeue_std::WorkQueue;
-use requeue_std::limiter::NoLimit;
+use requeue::std::WorkQueue;
+use requeue::std::limiter::NoLimit;
 
 fn main() {
     let (base, max) = (Duration::from_millis(1), Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! What the compiler says of programs that do not fit: the message names the bound that is missing.
+//! The compiler's messages for programs that do not fit. They name the bound that is missing.
 
 use requeue_test_tools::is_pinned_compiler;
 

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use requeue_std::{Action, WorkQueue};
+use requeue::std::{Action, WorkQueue};
 
 fn main() {
     let queue: WorkQueue<Rc<str>> = WorkQueue::new();

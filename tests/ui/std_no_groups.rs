@@ -1,5 +1,4 @@
-use requeue_std::WorkQueue;
-use requeue_std::GroupLimits;
+use requeue::std::{GroupLimits, WorkQueue};
 
 fn main() {
     let queue: WorkQueue<&str> = WorkQueue::new();

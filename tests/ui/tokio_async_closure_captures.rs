@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use requeue_tokio::{Action, WorkQueue};
+use requeue::tokio::{Action, WorkQueue};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {

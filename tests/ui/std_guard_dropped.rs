@@ -1,6 +1,6 @@
 #![deny(unused_must_use)]
 
-use requeue_std::{Action, WorkQueue};
+use requeue::std::{Action, WorkQueue};
 
 fn main() {
     let queue: WorkQueue<u32> = WorkQueue::new();

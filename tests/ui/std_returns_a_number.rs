@@ -1,4 +1,4 @@
-use requeue_std::WorkQueue;
+use requeue::std::WorkQueue;
 
 fn main() {
     let queue: WorkQueue<u32> = WorkQueue::new();

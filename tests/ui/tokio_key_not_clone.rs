@@ -1,4 +1,4 @@
-use requeue_tokio::{Action, WorkQueue};
+use requeue::tokio::{Action, WorkQueue};
 
 #[derive(PartialEq, Eq, Hash)]
 struct Node(String);
