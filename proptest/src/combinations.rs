@@ -251,22 +251,18 @@ fn values_of(at: usize, others: &[Value], without: Without) -> Vec<Value> {
 /// Whether these values can be those of a queue. A queue has its metrics as a type, and is compiled
 /// with them or without: not both, but for each three of storage, levels, groups and metrics.
 fn is_built(values: &[Value]) -> bool {
-    let is_allowed = |one: Value| {
-        let allows = |value: &Value| (value.0 != one.0 || *value == one) && !exclude(*value, one);
+    let allows = |kind: Value| {
+        let allows = |value: &Value| value.0 != kind.0 && !exclude(*value, kind) || *value == kind;
         values.iter().all(allows)
     };
-    let choices = |at: usize| {
-        let values = (0..OPTIONS[at].values()).map(move |value| (at, value));
-        values.filter(move |value| is_allowed(*value))
-    };
-    let mut all = choices(STORAGE).flat_map(|storage| {
-        choices(LEVELS)
-            .flat_map(move |levels| choices(GROUPS).map(move |groups| [storage, levels, groups]))
-    });
-    all.any(|kind| {
-        let [storage, levels, groups] = kind.map(|(_, value)| value);
-        let odd = usize::from(storage == 1) + levels + groups;
-        is_allowed((METRICS, odd % 2))
+    (0..4 * 3 * 2).any(|kind| {
+        let kind = [
+            (STORAGE, kind % 4),
+            (LEVELS, kind / 4 % 3),
+            (GROUPS, kind / 12),
+        ];
+        let odd = usize::from(kind[0].1 == 1) + kind[1].1 + kind[2].1;
+        kind.into_iter().all(allows) && allows((METRICS, odd % 2))
     })
 }
 

@@ -14,7 +14,6 @@ mod apply;
 mod bytes;
 mod calls;
 mod draw;
-#[cfg(test)]
 mod explore;
 mod failure;
 mod judge;
@@ -35,6 +34,7 @@ pub(crate) use bytes::Bytes;
 pub use bytes::{Crowd, MERGES, at_once, calls, operations_of};
 pub(crate) use draw::HANGS_AFTER;
 pub use draw::{Draw, find, run, run_combined};
+pub use explore::{every_history, every_state};
 pub use failure::Failure;
 pub(crate) use story::{play, skipped, without_calls};
 

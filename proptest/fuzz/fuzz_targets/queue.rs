@@ -1,11 +1,4 @@
 //! Operations on core's queue and on the reference model, side by side.
 #![cfg_attr(fuzzing, no_main)]
 
-#[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| requeue_fuzz::queue(bytes));
-
-/// Without a fuzzer: runs the files that are named.
-#[cfg(not(fuzzing))]
-fn main() -> std::process::ExitCode {
-    requeue_fuzz::replay(requeue_fuzz::queue)
-}
+requeue_fuzz::target!(queue);

@@ -26,3 +26,17 @@ pub use backoff::backoff;
 pub use limiters::limiters;
 pub use queue::{clock, queue};
 pub use replay::replay;
+
+/// What a fuzzer drives. Without a fuzzer: runs the files that are named.
+#[macro_export]
+macro_rules! target {
+    ($name:ident) => {
+        #[cfg(fuzzing)]
+        libfuzzer_sys::fuzz_target!(|bytes: &[u8]| requeue_fuzz::$name(bytes));
+
+        #[cfg(not(fuzzing))]
+        fn main() -> std::process::ExitCode {
+            requeue_fuzz::replay(requeue_fuzz::$name)
+        }
+    };
+}

@@ -106,11 +106,8 @@ fn fast_slow(bytes: &mut Unstructured) -> Result<()> {
         let delay = limiter.when(&mut failures, draw::instant(bytes)?);
         let is_fast = attempt <= max_fast_attempts;
         let expected = (if is_fast { fast } else { slow }, attempt);
-        assert_eq!(
-            (delay, limiter.failures(&failures)),
-            expected,
-            "{limiter:?}"
-        );
+        let seen = (delay, limiter.failures(&failures));
+        assert_eq!(seen, expected, "{limiter:?}");
     }
     Ok(())
 }
@@ -120,10 +117,8 @@ fn bucket(bytes: &mut Unstructured) -> Result<()> {
     let burst = draw::count(bytes)?;
     let (mut bucket, rate) = if bytes.arbitrary()? {
         let interval = draw::duration(bytes)?;
-        (
-            TokenBucket::every(interval, burst),
-            1.0 / interval.as_secs_f64(),
-        )
+        let bucket = TokenBucket::every(interval, burst);
+        (bucket, 1.0 / interval.as_secs_f64())
     } else {
         let rate = draw::float(bytes)?;
         (TokenBucket::new(rate, burst), rate)
@@ -147,10 +142,8 @@ fn bucket(bytes: &mut Unstructured) -> Result<()> {
             } else {
                 at_once <= burst && (delay.is_zero() || delay == TokenBucket::INFINITE_DELAY)
             };
-        assert!(
-            is_right,
-            "{bucket:?}: {before:?}, then {delay:?}, {at_once} at once"
-        );
+        let seen = (before, delay, at_once);
+        assert!(is_right, "{bucket:?}: {seen:?}");
         before = delay;
     }
     Ok(())

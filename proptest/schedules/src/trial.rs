@@ -96,10 +96,8 @@ impl<Q: Shares> Worker<'_, Q> {
 
     async fn call(&self, operation: &Operation) -> Option<Answer> {
         self.begin(operation);
-        let call = self
-            .trial
-            .queue
-            .perform(&self.caller, operation, &self.runs);
+        let queue = &self.trial.queue;
+        let call = queue.perform(&self.caller, operation, &self.runs);
         let answer = call.await;
         self.end(answer.as_ref());
         answer

@@ -1,6 +1,5 @@
-//! Every history of a few steps over two keys, instead of drawn ones. Not with the other tests of
-//! our queues, because it goes through a million histories: here its queues are optimized as the
-//! kit is.
+//! Every history of a few steps over two keys, instead of drawn ones. Its queues are named here and
+//! not in its tests, which are not optimized: it goes through a million histories.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -175,48 +174,73 @@ fn setups(capacity: Option<usize>) -> impl Iterator<Item = Configuration> {
 }
 
 /// What is explored.
-fn steps() -> Vec<Operation> {
-    let explored = Rule::read("explored", include_str!("explored.txt"), 1);
-    let lines = explored.and_then(|explored| explored.lines());
-    let steps = lines.and_then(|lines| story::steps(&lines)).unwrap();
-    let steps = steps.into_iter().map(|step| match step {
-        Step::Operation(operation) => operation,
-        _ => panic!("no step of a history"),
+fn steps() -> Result<Vec<Operation>, String> {
+    let lines = Rule::read("explored", include_str!("explored.txt"), 1)?.lines()?;
+    let steps = story::steps(&lines)?.into_iter().map(|step| match step {
+        Step::Operation(operation) => Ok(operation),
+        _ => Err(String::from("no step of a history")),
     });
     steps.collect()
 }
 
-/// Explores to a depth, in the soak to another.
-fn on_each(is_bounded: bool, [depth, in_soak]: [usize; 2]) {
-    let is_soak = rounds(1) > 1;
+/// Explores small queues of core, as [`every_history`] says.
+fn on_each(
+    capacity: Option<usize>,
+    is_bounded: bool,
+    depth: usize,
+) -> Result<Vec<(usize, usize)>, String> {
+    let new: NewSubject = match capacity {
+        Some(1) => boxed::<Direct<WithSuspension, Fixed<1>>>,
+        Some(_) => boxed::<Direct<WithSuspension, Fixed<2>>>,
+        None => boxed::<Direct<Plain, Growable>>,
+    };
+    let steps = steps()?;
     let scope = Scope {
-        steps: steps(),
-        depth: if is_soak { in_soak } else { depth },
+        steps,
+        depth,
         is_bounded,
     };
-    let queues: [NewSubject; 3] = [
-        boxed::<Direct<WithSuspension, Fixed<1>>>,
-        boxed::<Direct<WithSuspension, Fixed<2>>>,
-        boxed::<Direct<Plain, Growable>>,
-    ];
-    for new in queues {
-        let capacity = new(&Configuration::exponential()).capacity();
-        for setup in setups(capacity).take(if is_soak { usize::MAX } else { 1 }) {
-            match explore(new, &setup, &scope) {
-                Ok(explored) => println!("for {capacity:?} keys, histories, states: {explored:?}"),
-                Err(failure) => panic!("for {capacity:?} keys, {setup:?}:\n{failure}"),
-            }
-        }
-    }
+    let is_soak = rounds(1) > 1;
+    let setups = setups(capacity).take(if is_soak { usize::MAX } else { 1 });
+    let explored = setups.map(|setup| {
+        let failed = |why| format!("for {capacity:?} keys, {setup:?}:\n{why}");
+        explore(new, &setup, &scope).map_err(failed)
+    });
+    explored.collect()
 }
 
-#[test]
-fn every_history() {
-    on_each(false, [3, 5]);
+/// Does every history of at most so many steps over two keys to a queue of core, as
+/// [`run`](super::run) does drawn ones. The queue has room for one key, for two, or grows. Returns
+/// how many histories and how many states there are. In the soak there are more queues of each
+/// capacity.
+///
+/// # Errors
+///
+/// The shortest history that fails, and its queue.
+///
+/// # Examples
+///
+/// ```
+/// let explored = requeue_proptest::histories::every_history(Some(1), 1).unwrap();
+/// assert!(explored[0].0 > 1);
+/// ```
+pub fn every_history(capacity: Option<usize>, steps: usize) -> Result<Vec<(usize, usize)>, String> {
+    on_each(capacity, false, steps)
 }
 
-/// In the soak until there is no new one.
-#[test]
-fn every_state() {
-    on_each(true, [5, usize::MAX]);
+/// As [`every_history`], but continues a history only if it leads to a new state. With few failures
+/// and calls there is an end of states.
+///
+/// # Errors
+///
+/// As [`every_history`].
+///
+/// # Examples
+///
+/// ```
+/// let explored = requeue_proptest::histories::every_state(Some(1), 1).unwrap();
+/// assert!(explored[0].1 > 1);
+/// ```
+pub fn every_state(capacity: Option<usize>, steps: usize) -> Result<Vec<(usize, usize)>, String> {
+    on_each(capacity, true, steps)
 }

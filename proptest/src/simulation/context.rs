@@ -205,10 +205,8 @@ impl<K: Ord + Clone + Debug + 'static> Keys<K> {
 
     fn write(&self, key: Option<&K>, what: impl Into<String>) {
         let time = self.now().to_string();
-        let worker = self
-            .run
-            .as_ref()
-            .map(|run| format!("worker {}", run.worker));
+        let run = self.run.as_ref();
+        let worker = run.map(|run| format!("worker {}", run.worker));
         let who = worker.unwrap_or(String::from("world"));
         let key = key.map_or(String::new(), |key| format!("{key:?}"));
         let mut lines = self.history.lines.borrow_mut();
