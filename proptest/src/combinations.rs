@@ -248,8 +248,8 @@ fn values_of(at: usize, others: &[Value], without: Without) -> Vec<Value> {
         .collect()
 }
 
-/// Whether these values can be those of a queue. A queue has its metrics as a type, and is compiled
-/// with them or without: not both, but for each three of storage, levels, groups and metrics.
+/// Whether a queue with these values is compiled. Metrics are a type, and each kind of queue is
+/// compiled either with or without them. Every three of storage, levels, groups and metrics can meet.
 fn is_built(values: &[Value]) -> bool {
     let allows = |kind: Value| {
         let allows = |value: &Value| value.0 != kind.0 && !exclude(*value, kind) || *value == kind;
@@ -370,7 +370,7 @@ pub trait Family {
     type Three: Kind<Naming<Key> = ()> + 'static;
     /// Keys of groups.
     type Grouped<P: Kind<Naming<Key> = ()> + 'static>: Kind + 'static;
-    /// The queue of every second kind.
+    /// The queue of every second kind, so that its metrics can differ from those of the others.
     type Even<P: Kind + 'static>: Subject + 'static;
     /// The queue of the other kinds.
     type Odd<P: Kind + 'static>: Subject + 'static;

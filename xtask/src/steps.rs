@@ -31,7 +31,7 @@ pub(crate) const STEPS: &[Step] = steps! {
     "clippy" 120 "every target of every package, warnings denied" clippy;
     "doc" 25 "the documentation, warnings denied" doc;
     "api" 20 "the public items of published packages are those of docs/api" api::check;
-    "features" 140 "the features of published packages: none, each alone, and every pair" builds::features;
+    "features" 120 "the features of published packages: none, each alone, and pairs where they meet" builds::features;
     "no_std" 30 "the packages for firmware, built for its processors" builds::no_std;
     "msrv" 70 "published packages, built with the oldest Rust of their manifests" builds::msrv;
     "deny" 3 "licences, versions and sources of dependencies, and the layers of packages" deny;
