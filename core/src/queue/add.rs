@@ -800,8 +800,8 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
             Err(Rejected::Full(key)) => key,
             other => return other.map(|scheduled| (scheduled, None)),
         };
-        let queue = &mut *self.queue;
-        let Some(displaced) = queue.displace_for(&key, options, self.now) else {
+        let level = options.priority.unwrap_or(LOWEST);
+        let Some(displaced) = self.queue.displace_for(&key, level, self.now) else {
             return Err(Rejected::Full(key));
         };
         let scheduled = self.add_with(key, options)?;
@@ -812,14 +812,14 @@ impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics
 impl<K: Eq + Hash + Clone, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
     Queue<K, P, L, S, M>
 {
-    /// Evicts the newest ready key of the lowest level, if that level is below the one of an add, and
-    /// if this makes room: there must be a place for the group of the new key, and the queue may not
-    /// have more keys than fit.
-    fn displace_for(&mut self, key: &K, options: AddOptions, now: Instant) -> Option<Leftover<K>> {
+    /// Evicts the newest ready key of the lowest level for a new key of a higher level. Evicts none
+    /// if the new key would still find no room: its group has no place, or the queue has more keys
+    /// than fit.
+    fn displace_for(&mut self, key: &K, level: u8, now: Instant) -> Option<Leftover<K>> {
         if self.slots.is_over_full() {
             return None;
         }
-        let id = (self.lists).newest_below(options.priority.unwrap_or(LOWEST))?;
+        let id = self.lists.newest_below(level)?;
         // Last, because another group may lose its place for this one.
         let _ = self.lists.seat(&self.naming.group_of(key), now)?;
         self.take_out_ready(id)

@@ -2,7 +2,7 @@
 // nanoseconds per key, once for each round. With the Go toolchain, in this folder:
 //
 //	go mod init bench && go get k8s.io/client-go@32ce75a && go build -o client-go .
-//	cargo run --profile bench -p requeue-bench --features peers --bin client-go -- ./client-go
+//	cargo run --profile bench -p requeue-bench --bin client-go -- ./client-go
 package main
 
 import (

@@ -27,7 +27,7 @@ pub use limiters::limiters;
 pub use queue::{clock, queue};
 pub use replay::replay;
 
-/// What a fuzzer drives. Without a fuzzer: runs the files that are named.
+/// Writes a program for a fuzzer. Built without one, the program runs the files that you name.
 #[macro_export]
 macro_rules! target {
     ($name:ident) => {

@@ -183,8 +183,8 @@ fn steps() -> Result<Vec<Operation>, String> {
     steps.collect()
 }
 
-/// Explores small queues of core, as [`every_history`] says.
-fn on_each(
+/// Explores queues of core that have this capacity.
+fn explore_core(
     capacity: Option<usize>,
     is_bounded: bool,
     depth: usize,
@@ -225,7 +225,7 @@ fn on_each(
 /// assert!(explored[0].0 > 1);
 /// ```
 pub fn every_history(capacity: Option<usize>, steps: usize) -> Result<Vec<(usize, usize)>, String> {
-    on_each(capacity, false, steps)
+    explore_core(capacity, false, steps)
 }
 
 /// As [`every_history`], but continues a history only if it leads to a new state. With few failures
@@ -242,5 +242,5 @@ pub fn every_history(capacity: Option<usize>, steps: usize) -> Result<Vec<(usize
 /// assert!(explored[0].1 > 1);
 /// ```
 pub fn every_state(capacity: Option<usize>, steps: usize) -> Result<Vec<(usize, usize)>, String> {
-    on_each(capacity, true, steps)
+    explore_core(capacity, true, steps)
 }
