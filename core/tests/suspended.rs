@@ -6,7 +6,9 @@ use requeue_core::binding::{Drained, Sweep};
 use requeue_core::limiter::{Exponential, NoLimit, RateLimiter};
 use requeue_core::priority::{Levels, Plain, WithSuspension};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{Action, AddOptions, Added, Finished, Instant, Merge, Policy, Queue, Why};
+use requeue_core::{
+    Action, AddOptions, Added, Finished, Instant, KeyState, Merge, Policy, Queue, Why,
+};
 
 type Boards<L = NoLimit> = Queue<u8, WithSuspension, L, Fixed<4>>;
 type Leveled = Queue<u8, WithSuspension<Levels<3>>, NoLimit, Fixed<4>>;
@@ -571,4 +573,19 @@ fn a_drain_waits_for_the_key_that_is_due_behind_an_ended_run() {
         assert_eq!(key(&mut queue, 5), Some(3), "{last:?}");
         assert_eq!(queue.drain_status(&drain), Drained::Complete);
     }
+}
+
+#[test]
+fn a_snapshot_at_the_end_of_time_shows_a_deadline_that_never_passes() {
+    let (mut queue, end) = (Boards::new(NoLimit), Instant::NEVER);
+    queue.at(at(0)).add(1).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    assert!(queue.at(at(0)).suspend(&1, Duration::ZERO));
+    let added = queue.at(end).add_after(1, Duration::ZERO);
+    assert_eq!(added, Ok(Added::Delayed));
+    let _ = queue.at(end).release(work.ticket);
+    let mut seen = None;
+    let see = |_: &u8, state: KeyState| seen = state.due;
+    assert!(!queue.at(end).snapshot_some(&mut Sweep::new(), see));
+    assert_eq!(seen, Some(end));
 }

@@ -401,7 +401,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         if self.closed {
             return due < self.delays.stopped_at();
         }
-        due <= now
+        !due.is_after(now)
     }
 
     /// Adds a suspended key, which runs when the suspension ends.
