@@ -1730,11 +1730,15 @@ impl Model {
         Some(was)
     }
 
-    /// > Asks about each key that is ready, active, delayed or suspended, in no order.
     fn retain_below(&mut self, key: Key) -> usize {
+        self.take_all_back(|_, other| other >= key)
+    }
+
+    /// > Asks about each key that is ready, active, delayed or suspended, in no order.
+    fn take_all_back(&mut self, goes: impl Fn(&Self, Key) -> bool) -> usize {
         self.look_at_all();
         let keys = self.keys.iter().map(|known| known.key);
-        let keys: Vec<Key> = keys.filter(|other| *other >= key).collect();
+        let keys: Vec<Key> = keys.filter(|key| goes(self, *key)).collect();
         let cancelled = keys.into_iter().filter_map(|key| self.take_back(key));
         cancelled.count()
     }
@@ -1761,7 +1765,10 @@ impl Model {
                 .count()
         };
         let leaves_alone = left(&after) <= left(self) + 1;
-        is_specified && leaves_alone && after.first_due().is_none()
+        // A key behind their closed windows may become ready before it is cancelled too.
+        let mut opened = self.clone();
+        opened.take_all_back(|it, other| other >= key && !it.is_due(other));
+        is_specified && leaves_alone && opened.first_due().is_none()
     }
 
     // Holds and failures.
