@@ -5,17 +5,19 @@
 //! [strength](covering) three every three of them. [`run_combined`](crate::histories::run_combined)
 //! draws histories on each.
 
+#[cfg(feature = "core")]
+mod machine;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::time::Duration;
 
-use requeue_core::metrics::Metrics;
-use requeue_core::priority::{Aging, Groups, Levels, Plain, WithSlack, WithSuspension};
-use requeue_core::storage::{Fixed, Growable};
+use requeue_core::priority::Aging;
 
-use crate::Figures;
 use crate::limiter::{FloatBits, LimiterSpec};
-use crate::subject::{Cap, Configuration, Direct, Key, Kind, Rate, Subject, boxed};
+use crate::subject::{Cap, Configuration, Key, Kind, Rate, Subject, boxed};
+
+#[cfg(feature = "core")]
+pub use machine::core;
 
 /// How a queue is made, and what is done to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -391,41 +393,6 @@ pub fn kind_of<F: Family>(configuration: &Configuration) -> Box<dyn Subject> {
         (true, true, true) => boxed::<F::Odd<F::Grouped<Aging<F::Three>>>>,
     };
     make(configuration)
-}
-
-/// The state machine on storage that grows.
-struct Growing;
-
-impl Family for Growing {
-    type One = Plain;
-    type Three = Levels<3>;
-    type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P>;
-    type Even<P: Kind + 'static> = Direct<P, Growable>;
-    type Odd<P: Kind + 'static> = Direct<P, Growable, ()>;
-}
-
-/// The state machine on storage of a fixed size, for so many groups.
-struct OfSize<const N: usize, const GROUPS: usize, Even, Odd>(PhantomData<(Even, Odd)>);
-
-impl<const N: usize, const GROUPS: usize, Even, Odd> Family for OfSize<N, GROUPS, Even, Odd>
-where
-    Even: Metrics + Default + 'static,
-    Odd: Metrics + Default + 'static,
-{
-    type One = WithSlack<WithSuspension>;
-    type Three = WithSlack<WithSuspension<Levels<3>>>;
-    type Grouped<P: Kind<Naming<Key> = ()> + 'static> = Groups<u8, P, GROUPS>;
-    type Even<P: Kind + 'static> = Direct<P, Fixed<N>, Even>;
-    type Odd<P: Kind + 'static> = Direct<P, Fixed<N>, Odd>;
-}
-
-/// Makes the state machine that a configuration describes, with metrics or without.
-pub fn core(configuration: &Configuration) -> Box<dyn Subject> {
-    match configuration.storage {
-        None => kind_of::<Growing>(configuration),
-        Some(..=3) => kind_of::<OfSize<3, 2, Figures, ()>>(configuration),
-        Some(_) => kind_of::<OfSize<64, 3, (), Figures>>(configuration),
-    }
 }
 
 /// The options that are not at their first value.

@@ -14,6 +14,7 @@ mod apply;
 mod bytes;
 mod calls;
 mod draw;
+#[cfg(feature = "core")]
 mod explore;
 mod failure;
 mod judge;
@@ -34,6 +35,7 @@ pub(crate) use bytes::Bytes;
 pub use bytes::{Crowd, MERGES, at_once, calls, operations_of};
 pub(crate) use draw::HANGS_AFTER;
 pub use draw::{Draw, find, run, run_combined};
+#[cfg(feature = "core")]
 pub use explore::{every_history, every_state};
 pub use failure::Failure;
 pub(crate) use story::{play, skipped, without_calls};

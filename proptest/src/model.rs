@@ -379,7 +379,7 @@ impl Subject for Model {
             O::CancelKey(key) => Answer::State(self.cancel(key)),
             O::CancelDelay(key) => Answer::Due(self.cancel_delay(key)),
             O::Expedite(key) => Answer::Is(self.expedite(key)),
-            O::RetainBelow(key) => Answer::Count(self.retain_below(key)),
+            O::RetainBelow(key) => Answer::Count(self.take_all_back(|_, it| it >= key)),
             O::Suspend(key, timeout) => Answer::Is(self.suspend(key, timeout)),
             O::Resume(key) => Answer::Is(self.resume(key)),
             O::Order(ref order) => self.order_groups(order),
@@ -1730,17 +1730,12 @@ impl Model {
         Some(was)
     }
 
-    fn retain_below(&mut self, key: Key) -> usize {
-        self.take_all_back(|_, other| other >= key)
-    }
-
     /// > Asks about each key that is ready, active, delayed or suspended, in no order.
     fn take_all_back(&mut self, goes: impl Fn(&Self, Key) -> bool) -> usize {
         self.look_at_all();
         let keys = self.keys.iter().map(|known| known.key);
-        let keys: Vec<Key> = keys.filter(|key| goes(self, *key)).collect();
-        let cancelled = keys.into_iter().filter_map(|key| self.take_back(key));
-        cancelled.count()
+        let all: Vec<Key> = keys.filter(|key| goes(self, *key)).collect();
+        all.into_iter().filter_map(|it| self.take_back(it)).count()
     }
 
     /// Whether it is specified which failure records are left of keys whose work is taken back
@@ -1757,13 +1752,8 @@ impl Model {
         let fits = self.keys.len() <= self.max_keys;
         let is_specified = records == 0 || (records == 1 && fits) || self.count(works) <= 1;
         let mut after = self.clone();
-        after.retain_below(key);
-        let left = |it: &Self| {
-            it.groups
-                .iter()
-                .filter(|group| group.left.is_some())
-                .count()
-        };
+        after.take_all_back(|_, it| it >= key);
+        let left = |it: &Self| it.groups.iter().filter(|it| it.left.is_some()).count();
         let leaves_alone = left(&after) <= left(self) + 1;
         // A key behind their closed windows may become ready before it is cancelled too.
         let mut opened = self.clone();

@@ -251,10 +251,7 @@ pub trait Home: Storage + Sized {
     fn abilities<P: Kind>() -> Abilities;
 
     /// Does what not every queue can.
-    fn apply_rare<P: Kind, M: Metrics>(
-        session: &mut Access<'_, P, Self, M>,
-        operation: &O,
-    ) -> Answer;
+    fn apply_rare<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, rare: &O) -> Answer;
 
     /// Changes how many keys may be kept for their failures alone.
     fn limit_failure_records<P: Kind, M: Metrics>(
@@ -285,15 +282,12 @@ impl<const N: usize, I: Index> Home for Fixed<N, I> {
         }
     }
 
-    fn apply_rare<P: Kind, M: Metrics>(
-        session: &mut Access<'_, P, Self, M>,
-        operation: &O,
-    ) -> Answer {
-        match *operation {
+    fn apply_rare<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, rare: &O) -> Answer {
+        match *rare {
             O::AddWithin(key, delay, slack) => {
                 P::FixedSlack::add_within(session, key, delay, slack)
             }
-            _ => P::govern(session, operation),
+            _ => P::govern(session, rare),
         }
     }
 }
@@ -319,14 +313,11 @@ impl Home for Growable {
         }
     }
 
-    fn apply_rare<P: Kind, M: Metrics>(
-        session: &mut Access<'_, P, Self, M>,
-        operation: &O,
-    ) -> Answer {
-        match *operation {
+    fn apply_rare<P: Kind, M: Metrics>(session: &mut Access<'_, P, Self, M>, rare: &O) -> Answer {
+        match *rare {
             O::LimitKeys(keys) => done!(session.limit_keys(keys)),
             O::AddWithin(key, delay, slack) => u64::add_within(session, key, delay, slack),
-            _ => suspend(session, operation),
+            _ => suspend(session, rare),
         }
     }
 
