@@ -11,7 +11,7 @@ use crate::outcome::{AddedMany, KeyState, Leftover, Rejected, Stats};
 use crate::queue::Sweep;
 use crate::shared::{Access, Host, Shared};
 use crate::storage::{Bounded, Storage};
-use crate::time::Clock;
+use crate::time::{Clock, Instant};
 use crate::work::Ticket;
 
 type Chunk<H, T> = <<H as Host>::Storage as Storage>::Chunk<T>;
@@ -86,10 +86,8 @@ impl<H: Host> Shared<H> {
     where
         H::Key: Clone,
     {
-        if !self.look(|queue| queue.is_shutting_down()) {
-            return None;
-        }
-        when_due_are_ready(self, |session| {
+        let closed_at = self.look(|queue| queue.closed_at())?;
+        when_due_are_ready(self, Some(closed_at), |session| {
             // The clock is read under the lock, so that this time is after all earlier operations.
             session.move_to(self.clock().now());
             session.take_delayed()
@@ -146,12 +144,12 @@ pub fn add_all<H: Host>(
 
 /// Returns the number of ready keys.
 pub fn len<H: Host>(queue: &Shared<H>) -> usize {
-    when_due_are_ready(queue, |session| session.len())
+    when_due_are_ready(queue, None, |session| session.len())
 }
 
 /// Returns the counts of the queue.
 pub fn stats<H: Host>(queue: &Shared<H>) -> Stats {
-    when_due_are_ready(queue, |session| session.stats())
+    when_due_are_ready(queue, None, |session| session.stats())
 }
 
 /// Returns all keys, a page under each lock.
@@ -210,14 +208,22 @@ pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item =
     ready.chain(delayed)
 }
 
-/// Makes every due key ready, a few under each lock, and then does `work`.
+/// Makes every due key ready, a few under each lock, and then does `work`. Groups get the tokens of
+/// the time `until`, or else of now.
 fn when_due_are_ready<H: Host, T>(
     queue: &Shared<H>,
+    until: Option<Instant>,
     mut work: impl FnMut(&mut Access<'_, H>) -> T,
 ) -> T {
     // One lock for some of the due keys, and one more.
     loop {
-        let done = queue.with(|session| (!session.make_some_due_ready()).then(|| work(session)));
+        let done = queue.with(|session| {
+            let now = session.now();
+            session.move_to(until.unwrap_or(now));
+            let has_more = session.make_some_due_ready();
+            session.move_to(now);
+            (!has_more).then(|| work(session))
+        });
         if let Some(done) = done {
             return done;
         }

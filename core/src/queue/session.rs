@@ -117,7 +117,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         self.now
     }
 
-    /// Moves the time of the session to a later one. O(1).
+    /// Moves the session to another time. O(1).
     pub(crate) fn move_to(&mut self, now: Instant) {
         self.now = now;
     }
