@@ -594,7 +594,8 @@ impl Model {
             self.hold(key, backoff);
         }
         let is_never = self.now.is_never() && before.deadline.is_some();
-        let added = if is_later || (is_never && options.merge == Merge::Replace) {
+        let is_same = is_never && matches!(options.merge, Merge::Latest | Merge::Replace);
+        let added = if is_later || is_same {
             let slack = share(delay, options.slack);
             let deadline = Deadline {
                 by_limiter: failed.is_some() && !is_shorter,
