@@ -208,8 +208,8 @@ pub fn leftovers<H: Host<Key: Clone>>(queue: &Shared<H>) -> impl Iterator<Item =
     ready.chain(delayed)
 }
 
-/// Makes every due key ready, a few under each lock, and then does `work`. Groups get the tokens of
-/// the time `until`, or else of now.
+/// Makes every due key ready, a few under each lock, and then does `work`. Groups get the tokens
+/// that they have earned until a time, or until now.
 fn when_due_are_ready<H: Host, T>(
     queue: &Shared<H>,
     until: Option<Instant>,
@@ -218,11 +218,8 @@ fn when_due_are_ready<H: Host, T>(
     // One lock for some of the due keys, and one more.
     loop {
         let done = queue.with(|session| {
-            let now = session.now();
-            session.move_to(until.unwrap_or(now));
-            let has_more = session.make_some_due_ready();
-            session.move_to(now);
-            (!has_more).then(|| work(session))
+            let until = until.unwrap_or(session.now());
+            (!session.make_some_due_ready(until)).then(|| work(session))
         });
         if let Some(done) = done {
             return done;

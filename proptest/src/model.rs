@@ -575,6 +575,9 @@ impl Model {
     /// > shorter.
     ///
     /// > A rate-limited add whose `after` is shorter than the limiter's delay is another call.
+    ///
+    /// > Without a delay, `Replace` and `Latest` leave a deadline of `NEVER`, and end its series of
+    /// > debounced adds.
     fn add_asked(&mut self, key: Key, options: AddOptions, displaces: bool) -> Displaced {
         let displaced = self.enter(key, options.priority.unwrap_or(0), displaces)?;
         let before = self.known(key).cloned().unwrap_or_default();
@@ -1744,6 +1747,9 @@ impl Model {
     ///
     /// > The order in which failure records are discarded when room is short is not specified for
     /// > keys that were cancelled together.
+    ///
+    /// > `retain` does not specify which keys behind the windows of cancelled keys become ready, nor
+    /// > which records it leaves if they do not all fit, nor which of two groups leaves first.
     pub(crate) fn cancels_in_order(&self, key: Key) -> bool {
         let works = |known: &Known| known.key >= key && known.has_work();
         let records = self.count(|known| {
@@ -1756,7 +1762,7 @@ impl Model {
         after.take_all_back(|_, it| it >= key);
         let left = |it: &Self| it.groups.iter().filter(|it| it.left.is_some()).count();
         let leaves_alone = left(&after) <= left(self) + 1;
-        // A key behind their closed windows may become ready before it is cancelled too.
+        // Behind a closed window that is cancelled, a key may become ready before it is cancelled.
         let mut opened = self.clone();
         opened.take_all_back(|it, other| other >= key && !it.is_due(other));
         is_specified && leaves_alone && opened.first_due().is_none()

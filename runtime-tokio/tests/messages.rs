@@ -1,6 +1,7 @@
-//! The compiler's messages for programs that do not fit, on threads and on tasks. They name the
-//! bound that is missing. They are here because trybuild builds all dependencies of the package again,
-//! and this one has few.
+//! The compiler's messages for programs that do not fit. They name the bound that is missing.
+//!
+//! trybuild builds all dependencies of a package again. This package has few, so the messages for
+//! threads are checked here too.
 
 use requeue_test_tools::is_pinned_compiler;
 

@@ -117,14 +117,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics>
         self.now
     }
 
-    /// Moves the session to another time. O(1).
+    /// Moves the time of the session to a later one. O(1).
     pub(crate) fn move_to(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// Makes some due keys ready. Returns whether there may be more.
-    pub(crate) fn make_some_due_ready(&mut self) -> bool {
-        self.queue.make_due_ready(SlotId::NONE, self.now)
+    /// Makes some keys ready that are due at a time. Returns whether there may be more.
+    pub(crate) fn make_some_due_ready(&mut self, at: Instant) -> bool {
+        self.queue.make_due_ready(SlotId::NONE, at)
     }
 
     /// Returns the duplicate key that the last add did not store, so that it can be dropped outside
