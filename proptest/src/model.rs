@@ -576,8 +576,8 @@ impl Model {
     ///
     /// > A rate-limited add whose `after` is shorter than the limiter's delay is another call.
     ///
-    /// > Without a delay, `Replace` and `Latest` leave a deadline of `NEVER`, and end its series of
-    /// > debounced adds.
+    /// > If a key has such a deadline, an add without a delay under `Replace` or `Latest` keeps the
+    /// > deadline, and ends its series of debounced adds.
     fn add_asked(&mut self, key: Key, options: AddOptions, displaces: bool) -> Displaced {
         let displaced = self.enter(key, options.priority.unwrap_or(0), displaces)?;
         let before = self.known(key).cloned().unwrap_or_default();
