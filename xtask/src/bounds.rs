@@ -27,13 +27,8 @@ pub(crate) fn instructions() -> Verdict {
 fn exceeded(bounds: &str, table: &str) -> Vec<String> {
     let figure = |row: &str| {
         let mut figures = table.lines().filter_map(|line| line.strip_prefix(row));
-        figures
-            .next()?
-            .split('|')
-            .next()?
-            .trim()
-            .parse::<f64>()
-            .ok()
+        let (figure, _) = figures.next()?.split_once('|')?;
+        figure.trim().parse::<f64>().ok()
     };
     let rows = bounds.lines().filter_map(|line| {
         let (row, most) = line.strip_suffix(" |")?.rsplit_once(" |")?;
