@@ -31,6 +31,7 @@ pub(crate) const STEPS: &[Step] = steps! {
     "clippy" 120 "every target of every package, warnings denied" clippy;
     "doc" 25 "the documentation, warnings denied" doc;
     "api" 20 "the public items of published packages are those of docs/api" api::check;
+    "firmware" 145 "client-go's recordings and an application, on emulated boards" firmware::run;
     "features" 120 "the features of published packages: none, each alone, and pairs where they meet" builds::features;
     "no_std" 30 "the packages for firmware, built for its processors" builds::no_std;
     "msrv" 70 "published packages, built with the oldest Rust of their manifests" builds::msrv;
@@ -40,7 +41,6 @@ pub(crate) const STEPS: &[Step] = steps! {
     "schedules" 160 "waiting, waking and ending, under many schedules of the threads" schedules;
     "fuzz" 105 "half a minute of random operations, if nightly Rust is installed" fuzz::run;
     "instructions" 50 "instructions of growable queues, compared with examples/bench/bounds.md" bounds::instructions;
-    "firmware" 145 "client-go's recordings and an application, on emulated boards" firmware::run;
     "full_disk" 70 "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
     "kube" 260 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
     "shards" 75 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
