@@ -24,7 +24,8 @@ pub(crate) fn product(command: &str) -> Cmd {
 }
 
 /// A command of cargo for the programs around the queue, with all features. Another selection would
-/// build their dependencies again.
+/// build their dependencies again. So a build of some targets includes an example, for the features
+/// that tests have, and `webhooks`, for clap. Cargo compiles a crate another way if only macros use it.
 pub(crate) fn services(command: &str) -> Cmd {
     let line = cmd(command).args(SERVICES.split(' ').flat_map(|name| ["-p", name]));
     once(with_protoc(line.arg("--all-features")))
@@ -106,21 +107,22 @@ pub(crate) fn no_std() -> Verdict {
     run_each(lines.into_iter().collect::<Verdict<Vec<_>>>()?)
 }
 
-/// In one command, which checks each dependency once: `features` finds what a package forgot to
-/// enable in another. Warnings are off, because an old compiler may warn about code that a new one
-/// demands.
+/// Checks all packages with the same oldest Rust in one command, which checks each dependency once.
+/// If a package forgot a feature of another one, `features` finds it. Warnings are off, because an old
+/// compiler may warn about code that a new one demands.
 pub(crate) fn msrv() -> Verdict {
     if !has("rustup") {
         let why = "rustup installs the oldest Rust, and is not here";
         return Err(Stop::Skipped(why.to_owned()));
     }
-    // The workspace sets it for all.
     let packages = published(OURS)?;
-    let oldest = packages[0].rust_version.clone();
-    let check = cmd("rustup run --install").args(oldest);
-    let check = check.args("cargo check --all-features".split(' '));
-    let check = check.args(packages.iter().flat_map(|package| ["-p", &package.name]));
-    with_protoc(check.env("RUSTFLAGS", "--cap-lints allow")).run()
+    let versions = packages.chunk_by(|a, b| a.rust_version == b.rust_version);
+    run_each(versions.map(|same| {
+        let line = cmd("rustup run --install").args(same[0].rust_version.clone());
+        let line = line.args("cargo check --all-features".split(' '));
+        let line = line.args(same.iter().flat_map(|package| ["-p", &package.name]));
+        with_protoc(line.env("RUSTFLAGS", "--cap-lints allow"))
+    }))
 }
 
 /// Other systems, and the packages for them. WebAssembly has an allocator and no clock. Adapters

@@ -10,7 +10,6 @@ pub(crate) const FOLDER: &str = "examples/cookbook";
 
 /// Builds all programs and runs each.
 pub(crate) fn run() -> Verdict {
-    // With a program, as the step `shards`.
     services("cargo build --examples --bin webhooks").run()?;
     all(names()?.iter().map(|name| {
         let source = read(format!("{FOLDER}/{name}.rs"))?;

@@ -25,7 +25,6 @@ pub(crate) fn tests() -> Verdict {
 /// The step of `ci`: one seed, in a debug build like the tests.
 pub(crate) fn shards() -> Verdict {
     let etcd = ETCD.get()?;
-    // With an example and a program that uses clap, for the same builds of dependencies as in `tests`.
     services("cargo build --example threads --bin proof --bin webhooks").run()?;
     let proof = cmd("").args([&target("debug/proof"), "--short"]);
     proof.env("ETCD", etcd).env("FOLDER", target("")).run()
