@@ -1,6 +1,6 @@
 //! Threads with u64 keys, compared with client-go itself. This program and the one built from
 //! `client-go/main.go` run in turn:
-//! `cargo run --profile bench -p requeue-bench --bin client-go -- PROGRAM`.
+//! `cargo run --profile bench -p requeue-bench --features peers --bin client-go -- PROGRAM`.
 
 use std::error::Error;
 use std::hint::black_box;
