@@ -2,8 +2,8 @@
 //! were set; never frees a segment before it is dropped.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
-use core::array;
 
 use crate::array::{Array, ConstDefault};
 
@@ -66,7 +66,8 @@ impl<T: Clone, const LEN: usize> Segments<T, LEN> {
             self.segments.resize_with(place + 1, || None);
         }
         if let Some(segment) = self.segments.get_mut(place) {
-            *segment = Some(Box::new(array::from_fn(|_| unset.clone())));
+            // Not as an array, which would be moved here from the stack.
+            *segment = vec![unset; LEN].try_into().ok();
         }
         self.get_mut(index)
     }
