@@ -131,7 +131,8 @@ impl State {
         let tickets = pair.tickets.iter().map(|run| (run.key, is_current(*run)));
         let sleepers = pair.sleepers.iter();
         let due = left(stats.next_deadline);
-        let failures = (1..=pair.keys).map(|key| pair.model.clone().failures(key));
+        let mut model = pair.model.clone();
+        let failures = (1..=pair.keys).map(|key| model.failures(key));
         Self {
             tickets: tickets.collect(),
             sleepers: sleepers.map(|it| left(it.until)).collect(),
