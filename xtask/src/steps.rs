@@ -44,9 +44,9 @@ pub(crate) const STEPS: &[Step] = steps! {
     "instructions" 50 "instructions of growable queues, compared with examples/bench/bounds.md" bounds::instructions;
     "full_disk" 70 "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
     "shards" 75 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
+    "kube" 260 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
     "examples" 10 "the programs of the guide print what their first comments say" examples::run;
     "services" 225 "the tests of mirror, webhooks, shards, the window and the benchmarks" servers::tests;
-    "kube" 260 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
     "build" 90 "the programs of the next steps" builds::tests;
     "replay" 30 "recordings of the real client-go, on each runtime" replay;
     "doctest" 30 "the examples in the documentation" doctest;
