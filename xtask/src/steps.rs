@@ -22,7 +22,8 @@ pub(crate) use steps;
 
 /// Every step, in order: the quick ones first, and the tests last, so that their results are at the
 /// end of the output.
-/// `.ci/run` runs two steps at a time, so those that wait or emulate come before long builds.
+/// `.ci/run` runs two steps at a time, so those that wait or emulate come before long builds. Two that
+/// build in the same folder wait for each other: `kube` has its own, and runs beside `features`.
 pub(crate) const STEPS: &[Step] = steps! {
     "fmt" 2 "the sources are formatted" fmt;
     "tidy" 1 "the state machine uses no runtime, pages name real tests" tidy::run;
