@@ -118,7 +118,8 @@ pub trait Metrics {
         let _ = sum;
     }
 
-    /// Receives how long the longest present run has lasted: a gauge, set likewise.
+    /// Receives how long the present run that began first has lasted: a gauge, set likewise. No run
+    /// has lasted longer, unless the clock went back.
     fn longest_running(&mut self, longest: Duration) {
         let _ = longest;
     }

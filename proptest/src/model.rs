@@ -2762,6 +2762,8 @@ impl Model {
     /// > ago without making its key ready.
     ///
     /// > Deadlines do not count after shutdown.
+    ///
+    /// > Of the runs, it looks at the one that began first.
     fn keeps_up(&mut self, ready_max: Duration, run_max: Duration) -> bool {
         self.look(None);
         let lines = (0..self.can.levels).map(|level| self.line(level, None));
@@ -2769,10 +2771,9 @@ impl Model {
         let dues = self.keys.iter().filter_map(Known::due);
         let passed = dues.filter(|_| !self.is_closed()).map(|due| due.ends);
         let mut ready = firsts.chain(passed.filter(|ends| !ends.is_never()));
-        let mut runs = self.keys.iter().filter_map(Known::run);
         self.has_times
             && ready.all(|since| self.now.saturating_since(since) <= ready_max)
-            && runs.all(|run| self.now.saturating_since(run.began) <= run_max)
+            && self.longest_running() <= run_max
     }
 
     // Metrics.
@@ -2801,18 +2802,28 @@ impl Model {
         }
     }
 
+    /// > `longest_running` is the time of the run that began first.
+    fn longest_running(&self) -> Duration {
+        let runs = self.keys.iter().filter_map(Known::run);
+        let first = runs.min_by_key(|run| run.number);
+        first.map_or(Duration::ZERO, |run| self.now.saturating_since(run.began))
+    }
+
     /// > Reports nothing after shutdown.
+    ///
+    /// > `unfinished_work` is a sum, and only the sum is cut at zero: a run that began later than now
+    /// > makes it smaller.
     fn report_running(&mut self) {
         if self.is_closed() {
             return;
         }
         self.look(None);
-        let runs = self.keys.iter().filter_map(Known::run);
-        let lasted = runs.map(|run| self.now.saturating_since(run.began));
-        let lasted: Vec<Duration> = lasted.collect();
-        let sum = lasted.iter().copied();
-        self.figures.unfinished = sum.fold(Duration::ZERO, Duration::saturating_add);
-        self.figures.longest = lasted.into_iter().max().unwrap_or_default();
+        let runs = || self.keys.iter().filter_map(Known::run);
+        let lasted = |run: &Run| self.now.saturating_since(run.began);
+        let ahead = |run: &Run| run.began.saturating_since(self.now);
+        let spans: [Duration; 2] = [runs().map(lasted).sum(), runs().map(ahead).sum()];
+        self.figures.unfinished = spans[0].saturating_sub(spans[1]);
+        self.figures.longest = self.longest_running();
         self.figures.reports += 1;
     }
 

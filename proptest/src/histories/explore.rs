@@ -129,13 +129,12 @@ impl State {
         let stats = pair.subject.stats();
         let is_current = |run| pair.model.key_of(run).is_some();
         let tickets = pair.tickets.iter().map(|run| (run.key, is_current(*run)));
-        let sleepers = pair.sleepers.iter();
         let due = left(stats.next_deadline);
         let mut model = pair.model.clone();
         let failures = (1..=pair.keys).map(|key| model.failures(key));
         Self {
             tickets: tickets.collect(),
-            sleepers: sleepers.map(|it| left(it.until)).collect(),
+            sleepers: pair.sleepers.iter().map(|it| left(it.until)).collect(),
             queue: (stats.active, stats.delayed, stats.total, due),
             woken: pair.woken,
             failures: failures.max().unwrap_or(0),
