@@ -22,8 +22,9 @@ pub(crate) use steps;
 
 /// Every step, in order: the quick ones first, and the tests last, so that their results are at the
 /// end of the output.
-/// `.ci/run` runs two steps at a time, so those that wait or emulate come before long builds. Two that
-/// build in the same folder wait for each other: `kube` has its own, and runs beside `features`.
+/// `.ci/run` runs two steps at a time. Two that build in the same folder wait for each other, so the
+/// last four of its second half, which have folders of their own, run beside `features`. `services`,
+/// which waits for servers, runs beside `firmware`, which has its own too.
 pub(crate) const STEPS: &[Step] = steps! {
     "fmt" 2 "the sources are formatted" fmt;
     "tidy" 1 "the state machine uses no runtime, pages name real tests" tidy::run;
@@ -40,14 +41,14 @@ pub(crate) const STEPS: &[Step] = steps! {
     "deny" 3 "licences, versions and sources of dependencies, and the layers of packages" deny;
     "systems" 50 "published packages compile for macOS, Windows and WebAssembly" builds::systems;
     "processors" 65 "the tests of core on a 32-bit processor, and on a big-endian one" builds::processors;
+    "full_disk" 70 "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
+    "shards" 75 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
+    "examples" 10 "the programs of the guide print what their first comments say" examples::run;
+    "services" 225 "the tests of mirror, webhooks, shards, the window and the benchmarks" servers::tests;
     "schedules" 160 "waiting, waking and ending, under many schedules of the threads" schedules;
     "fuzz" 105 "half a minute of random operations, if nightly Rust is installed" fuzz::run;
     "instructions" 50 "instructions of growable queues, compared with examples/bench/bounds.md" bounds::instructions;
-    "full_disk" 70 "the webhooks on a full disk, if a small disk can be mounted" servers::full_disk;
-    "shards" 75 "replicas on a real etcd, with faults, if there is an etcd or a Debian" servers::shards;
     "kube" 260 "controllers with kube-rs, on an API in memory: a workspace of its own" kube::fast;
-    "examples" 10 "the programs of the guide print what their first comments say" examples::run;
-    "services" 225 "the tests of mirror, webhooks, shards, the window and the benchmarks" servers::tests;
     "build" 90 "the programs of the next steps" builds::tests;
     "replay" 30 "recordings of the real client-go, on each runtime" replay;
     "doctest" 30 "the examples in the documentation" doctest;
