@@ -240,7 +240,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     }
 
     /// The window of an add: what is left of it after the key's hold, and at least the end of the
-    /// hold. A suspended key is added at once, and obeys its hold when the suspension ends.
+    /// hold. A suspended key is added at once, and obeys its hold when the suspension ends. A key
+    /// that is ready stays so, also if the clock has gone back to before the end of its hold.
     #[inline]
     pub(super) fn window_of_add(
         &self,
@@ -248,7 +249,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         window: Window<P, S>,
         now: Instant,
     ) -> Window<P, S> {
-        if !self.holds() || (!window.opens().is_after(now) && self.is_suspended(id)) {
+        let obeys = || self.is_idle_slot(id) && !self.is_suspended(id);
+        if !self.holds() || (!window.opens().is_after(now) && !obeys()) {
             return window;
         }
         window.not_before(self.held_until(id))
