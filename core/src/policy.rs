@@ -230,6 +230,12 @@ impl Policy {
         now + self.cool_down
     }
 
+    /// Whether failures hold their keys.
+    #[doc(hidden)]
+    pub const fn holds_failures(&self) -> bool {
+        self.holds_failures
+    }
+
     /// Until when a failure holds its key, which has to wait for so long.
     #[doc(hidden)]
     pub fn held_after_failure(&self, delay: Duration, now: Instant) -> Instant {

@@ -284,7 +284,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[inline]
     pub(super) fn hold_back(&mut self, id: SlotId, added: Added, now: Instant) -> Added {
         let held = self.held_until(id);
-        if held.is_after(now) {
+        let policy = self.policy.policy();
+        if held.is_after(now) && policy.is_some_and(Policy::holds_failures) {
             if self.is_suspended(id) {
                 let moved = self.put_off_suspended(id, held);
                 return if moved { Added::Later } else { added };
