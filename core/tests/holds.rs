@@ -26,6 +26,24 @@ fn backoff() -> Exponential {
     Exponential::new(MS, 1000 * MS)
 }
 
+#[test]
+fn a_ready_key_stays_ready_if_the_clock_goes_back_into_its_hold() {
+    let mut queue = holding(NoLimit, Policy::new().cool_down(MS * 3));
+    queue.at(at(0)).add(1).unwrap();
+    let work = queue.at(at(0)).try_get().unwrap();
+    queue
+        .at(at(0))
+        .finish(work.ticket, Action::RequeueAfter(MS * 4));
+    // This also makes the first key ready.
+    queue.at(at(4)).add(2).unwrap();
+    assert_eq!(queue.at(at(1)).add(1), Ok(Added::Coalesced));
+    assert_eq!(queue.at(at(1)).add_at(1, at(0)), Ok(Added::Coalesced));
+    let scheduled = queue.at(at(1)).add_rate_limited(1).unwrap();
+    assert_eq!(scheduled.added, Added::Coalesced);
+    assert!(queue.at(at(1)).state(&1).unwrap().ready);
+    queue.assert_valid();
+}
+
 /// client-go, and a queue without holds, run such a key as fast as they can.
 #[test]
 fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {

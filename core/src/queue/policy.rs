@@ -249,11 +249,14 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         window: Window<P, S>,
         now: Instant,
     ) -> Window<P, S> {
-        let obeys = || self.is_idle_slot(id) && !self.is_suspended(id);
-        if !self.holds() || (!window.opens().is_after(now) && !obeys()) {
+        if !self.holds() {
             return window;
         }
-        window.not_before(self.held_until(id))
+        let waits = self.is_idle_slot(id) && !self.is_suspended(id);
+        if waits || window.opens().is_after(now) {
+            return window.not_before(self.held_until(id));
+        }
+        window
     }
 
     /// The remaining time of a key's hold.
