@@ -2763,7 +2763,7 @@ impl Model {
     ///
     /// > Deadlines do not count after shutdown.
     ///
-    /// > Of the runs, it looks at the one that began first.
+    /// > It looks only at the run that began first.
     fn keeps_up(&mut self, ready_max: Duration, run_max: Duration) -> bool {
         self.look(None);
         let lines = (0..self.can.levels).map(|level| self.line(level, None));
@@ -2811,8 +2811,8 @@ impl Model {
 
     /// > Reports nothing after shutdown.
     ///
-    /// > `unfinished_work` is a sum, and only the sum is cut at zero: a run that began later than now
-    /// > makes it smaller.
+    /// > `unfinished_work` is reduced by the time until the start of a run that began later than now,
+    /// > but never below zero.
     fn report_running(&mut self) {
         if self.is_closed() {
             return;
@@ -2821,8 +2821,8 @@ impl Model {
         let runs = || self.keys.iter().filter_map(Known::run);
         let lasted = |run: &Run| self.now.saturating_since(run.began);
         let ahead = |run: &Run| run.began.saturating_since(self.now);
-        let spans: [Duration; 2] = [runs().map(lasted).sum(), runs().map(ahead).sum()];
-        self.figures.unfinished = spans[0].saturating_sub(spans[1]);
+        let [sum, ahead]: [Duration; 2] = [runs().map(lasted).sum(), runs().map(ahead).sum()];
+        self.figures.unfinished = sum.saturating_sub(ahead);
         self.figures.longest = self.longest_running();
         self.figures.reports += 1;
     }
