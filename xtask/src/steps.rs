@@ -22,9 +22,9 @@ pub(crate) use steps;
 
 /// Every step, in order: the quick ones first, and the tests last, so that their results are at the
 /// end of the output.
-/// `.ci/run` runs two steps at a time. Two that build in the same folder wait for each other, so the
-/// last four of its second half, which have folders of their own, run beside `features`. `services`,
-/// which waits for servers, runs beside `firmware`, which has its own too.
+/// `.ci/run` runs two steps at a time. Two that build in the same folder wait for each other, so
+/// `schedules`, `fuzz`, `instructions` and `kube`, which have folders of their own, run beside
+/// `features`. `services` waits for servers, and runs beside `firmware`.
 pub(crate) const STEPS: &[Step] = steps! {
     "fmt" 2 "the sources are formatted" fmt;
     "tidy" 1 "the state machine uses no runtime, pages name real tests" tidy::run;
