@@ -249,11 +249,8 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         window: Window<P, S>,
         now: Instant,
     ) -> Window<P, S> {
-        if !self.holds() {
-            return window;
-        }
-        let waits = self.is_idle_slot(id) && !self.is_suspended(id);
-        if waits || window.opens().is_after(now) {
+        let obeys = || self.is_idle_slot(id) && !self.is_suspended(id);
+        if self.holds() && (window.opens().is_after(now) || obeys()) {
             return window.not_before(self.held_until(id));
         }
         window
