@@ -462,9 +462,6 @@ impl Subject for Model {
 
     fn advance(&mut self, by: Duration) {
         self.now = self.now + by;
-        if self.can.due_keys_max.is_none() && !self.is_closed() {
-            self.pass_time();
-        }
     }
 
     /// > **Q5** A slot is in the list of failure records, once, exactly if it is idle without a
@@ -1116,21 +1113,6 @@ impl Model {
     /// Whether a look with the tokens of a time finds something.
     fn has_more(&self, at: Instant) -> bool {
         self.first_due().is_some() || self.first_token(at).is_some()
-    }
-
-    /// Makes the keys ready whose deadlines have passed, for a queue of which a step may be several
-    /// operations. An open window is left to a look.
-    fn pass_time(&mut self) {
-        loop {
-            let due = self.first_due().filter(|(ends, _)| *ends <= self.now);
-            match (due, self.first_token(self.now)) {
-                (Some((ends, key)), token) if token.is_none_or(|(at, _)| ends < at) => {
-                    self.end_delay(key);
-                }
-                (_, Some((_, name))) => self.notice_token(name),
-                _ => return,
-            }
-        }
     }
 
     /// Whether deadlines have passed that no operation has applied.
