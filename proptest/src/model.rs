@@ -280,6 +280,9 @@ impl Known {
     }
 
     /// Remembers when it first became ready or dirty.
+    ///
+    /// > At this time, a debounced add begins no series, a hold does not end, a rate allows only its
+    /// > burst, and no `time_to_success` begins.
     fn begins(&mut self, since: Instant) {
         self.first = self.first.or(Some(since)).filter(|at| !at.is_never());
     }
@@ -798,10 +801,10 @@ impl Model {
             _ => {
                 known.phase = Phase::Ready(asked);
                 known.recorded = None;
-                known.begins(since);
                 Added::Ready
             }
         };
+        known.begins(since);
         self.figures.adds += 1;
         self.regroup(group_of(&key), since);
         added
@@ -1631,7 +1634,6 @@ impl Model {
     fn ready_after_run(&mut self, key: Key, asked: Asked) {
         let (now, place) = (self.now, self.next_place());
         if let Some(known) = self.known_mut(key) {
-            known.begins(asked.since);
             known.phase = Phase::Ready(Asked { place, ..asked });
         }
         self.regroup(group_of(&key), now);
@@ -2774,8 +2776,10 @@ impl Model {
             return;
         };
         let first = known.first.filter(|_| succeeds);
-        known.first = run.again.as_ref().map(|asked| asked.since);
-        (known.record, known.held_until) = Default::default();
+        (known.first, known.record, known.held_until) = Default::default();
+        if let Some(again) = &run.again {
+            known.begins(again.since);
+        }
         if let Some(first) = first {
             let attempt = failures.saturating_add(1);
             self.figures.attempts_at_success.push(attempt);
