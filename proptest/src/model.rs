@@ -281,8 +281,8 @@ impl Known {
 
     /// Remembers when it first became ready or dirty.
     ///
-    /// > At this time, a debounced add begins no series, a hold does not end, a rate allows only its
-    /// > burst, and no `time_to_success` begins.
+    /// > A debounced add begins no series then, a hold that begins does not end, a rate allows only
+    /// > its burst, and no `time_to_success` begins.
     fn begins(&mut self, since: Instant) {
         self.first = self.first.or(Some(since)).filter(|at| !at.is_never());
     }
@@ -576,8 +576,8 @@ impl Model {
     ///
     /// > A rate-limited add whose `after` is shorter than the limiter's delay is another call.
     ///
-    /// > If a key has such a deadline, an add without a delay under `Replace` or `Latest` keeps the
-    /// > deadline, and ends its series of debounced adds.
+    /// > At this time, an add without a delay under `Replace` or `Latest` keeps such a deadline,
+    /// > does not make the key ready, and ends its series of debounced adds.
     fn add_asked(&mut self, key: Key, options: AddOptions, displaces: bool) -> Displaced {
         let displaced = self.enter(key, options.priority.unwrap_or(0), displaces)?;
         let before = self.known(key).cloned().unwrap_or_default();
@@ -668,7 +668,7 @@ impl Model {
     /// > that one stays. If it has asked for a later one, a series replaces it, and may move beyond
     /// > it. A key that is ready or dirty runs after this add in any case, and stays as it is.
     ///
-    /// > A debounced add of a held key begins a series that waits at least for the end of the hold.
+    /// > A debounced add of a held key asks at least for the end of the hold.
     fn add_debounced(
         &mut self,
         key: Key,
@@ -1083,8 +1083,8 @@ impl Model {
     ///
     /// > the last of the n places has an exception. A deadline does not use it up if no key is
     /// > ready or active afterwards. The look continues with the next due key, until a key becomes
-    /// > ready or none is due. After shutdown, a key that a hold delays does not use it up either,
-    /// > even if other keys are ready or active.
+    /// > ready or none is due. After shutdown, in every queue, a key that a hold delays does not
+    /// > use it up either, even if other keys are ready or active.
     fn is_exempt(&self, key: Key) -> bool {
         let is_delayed = self.is(key, |it| it.is_idle() && it.held_until.is_some());
         (self.has_waited && !self.is_busy()) || (self.is_closed() && is_delayed)
@@ -1104,8 +1104,8 @@ impl Model {
         Some(())
     }
 
-    /// > `len`, `expedite_all`, `retain`, `take_delayed` and the `stats` of a `WorkQueue` look
-    /// > until nothing is due.
+    /// > `len`, `expedite_all`, `retain`, `clear`, `take_delayed` and the `stats` of a `WorkQueue`
+    /// > look until nothing is due.
     fn look_at_all(&mut self) {
         self.look(None);
         while self.has_more(self.now) {
@@ -1263,10 +1263,10 @@ impl Model {
     /// > key is first after the look, because a group got a token, a deadline of that key that has
     /// > passed is applied too. Then the get takes the first key, or the key that has aged.
     ///
-    /// > A get chooses the oldest aged key after its look. If a deadline of this key has passed, it
-    /// > is applied first, which may raise the key to the end of a higher level. Then the get
-    /// > chooses once more. If a deadline of the second choice has passed too, or if no key has
-    /// > aged, the get takes the first key of the highest level.
+    /// > After its look, a get chooses the oldest aged key of those that are next at their levels.
+    /// > If a deadline of this key has passed, it is applied first, which may raise the key to the
+    /// > end of a higher level. Then the get chooses once more. If a deadline of the second choice
+    /// > has passed too, or if no key has aged, the get takes the first key of the highest level.
     fn next_to_run(&mut self) -> Option<Key> {
         let before = self.first_in_turn();
         self.look(before);
@@ -1464,9 +1464,10 @@ impl Model {
     /// > deadline, the end of the run, the cool-down, and then the suspension, the hold or the next
     /// > run of the key.
     ///
-    /// > After shutdown, in a queue that has suspensions, a `cancel` of a key with work looks a
-    /// > second time before it cancels. A run whose dirty key does not become ready looks a second
-    /// > time at its end. So a drain does not end before the keys that are due.
+    /// > After shutdown, the end of a run whose dirty key does not become ready looks a second
+    /// > time. In a queue that has suspensions, so does a `cancel` of a key with work, before it
+    /// > cancels. The second look names no key. This way, a drain does not end before the keys that
+    /// > are due.
     fn end_run(&mut self, key: Key, number: Place, action: Action) -> Option<Finished> {
         self.known(key)?.run().filter(|run| run.number == number)?;
         self.look(Some(key));
@@ -1621,9 +1622,9 @@ impl Model {
         finished
     }
 
-    /// > A dirty key that is held when its run ends is delayed until the end of the hold. This
-    /// > deadline replaces every other deadline of the key, also a later one of its action. The
-    /// > highest level counts.
+    /// > A dirty key that is held when its run ends is delayed until the end of the hold, and
+    /// > `Finished::Delayed` has the rest of the hold. This deadline replaces every other deadline
+    /// > of the key, also a later one of its action. The highest level counts.
     fn wait_for_hold(&mut self, key: Key, level: u8) {
         let deadline = self.deadline(self.now, Duration::ZERO, level);
         self.add_later(key, deadline, Merge::Replace);
@@ -1825,10 +1826,10 @@ impl Model {
         failures
     }
 
-    /// > In a queue whose policy holds keys, or has held keys, each run that ends checks the oldest
-    /// > record, and then the next oldest. A record that is still held ends the check. A record
-    /// > without failures is dropped. A record with failures whose hold has ended becomes the
-    /// > youngest.
+    /// > In a queue whose policy holds keys, or has held keys, each run that ends checks two
+    /// > records: the oldest, and then the next oldest. A record that is still held ends the check.
+    /// > A record without failures is dropped. A record with failures whose hold has ended becomes
+    /// > the youngest.
     fn check_records(&mut self) -> Option<()> {
         let now = self.now;
         for _ in 0..2 {
@@ -2598,7 +2599,7 @@ impl Model {
     /// > With groups, the keys that a worker could get come first, then those of the groups that
     /// > have waited longest for a limit, at whatever level.
     ///
-    /// > Then it takes the keys of blocked groups: all keys of the group that has waited longest,
+    /// > Then it takes the keys of blocked groups: all keys of the group that was blocked first,
     /// > from its highest level down, and then those of the next.
     fn first_left(&mut self) -> Option<Key> {
         let first = self.first_in_turn();
@@ -2747,7 +2748,7 @@ impl Model {
     ///
     /// > Deadlines do not count after shutdown.
     ///
-    /// > It looks only at the run that began first.
+    /// > Of the runs, only the one that began first counts.
     fn keeps_up(&mut self, ready_max: Duration, run_max: Duration) -> bool {
         self.look(None);
         let lines = (0..self.can.levels).map(|level| self.line(level, None));
@@ -2788,7 +2789,8 @@ impl Model {
         }
     }
 
-    /// > `longest_running` is the time of the run that began first.
+    /// > `longest_running` is the time of the active run that began first, in the order of the
+    /// > gets.
     fn longest_running(&self) -> Duration {
         let runs = self.keys.iter().filter_map(Known::run);
         let first = runs.min_by_key(|run| run.number);
