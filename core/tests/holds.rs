@@ -44,6 +44,24 @@ fn a_ready_key_stays_ready_if_the_clock_goes_back_into_its_hold() {
     queue.assert_valid();
 }
 
+#[test]
+fn a_deadline_at_the_end_of_a_new_hold_keeps_its_place() {
+    let mut queue = holding(backoff(), Policy::new().hold_failures());
+    queue.at(at(0)).add(1).unwrap();
+    queue.at(at(0)).add_after(1, MS).unwrap();
+    queue.at(at(0)).add_after(2, MS).unwrap();
+    let fails = AddOptions {
+        after: Some(Duration::ZERO),
+        rate_limited: true,
+        merge: Merge::Replace,
+        ..AddOptions::new()
+    };
+    let scheduled = queue.at(at(0)).add_with(1, fails).unwrap();
+    assert_eq!(scheduled.added, Added::Delayed);
+    assert_eq!(queue.at(at(1)).try_get().unwrap().key, 1);
+    queue.assert_valid();
+}
+
 /// client-go, and a queue without holds, run such a key as fast as they can.
 #[test]
 fn a_reconciler_that_adds_its_own_key_and_fails_runs_as_often_as_its_backoff_says() {

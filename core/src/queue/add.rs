@@ -497,7 +497,11 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
             None => LOWEST,
         };
         let window = delay.map(|delay| self.window_after(delay, options.slack, now));
-        let mut added = self.merge(id, options.merge, window, now, level);
+        let asked = match window {
+            Some(window) if options.rate_limited => Some(self.window_of_failure(id, window)),
+            window => window,
+        };
+        let mut added = self.merge(id, options.merge, asked, now, level);
         if options.rate_limited {
             if let Some(window) = window.filter(|_| delay == limit) {
                 self.note_backoff(id, window.due);

@@ -256,6 +256,20 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
         window
     }
 
+    /// The window of an add that counts a failure: a ready key obeys the hold of the failure.
+    #[inline]
+    pub(super) fn window_of_failure(&self, id: SlotId, window: Window<P, S>) -> Window<P, S> {
+        if self.holds_failures() && !self.is_suspended(id) {
+            return window.not_before(self.held_until(id));
+        }
+        window
+    }
+
+    #[inline]
+    fn holds_failures(&self) -> bool {
+        self.policy.policy().is_some_and(Policy::holds_failures)
+    }
+
     /// The remaining time of a key's hold.
     pub(super) fn hold_left(&self, id: SlotId, now: Instant) -> Duration {
         let held = self.held_until(id);
@@ -284,8 +298,7 @@ impl<K: Eq + Hash, P: Priorities, L: RateLimiter, S: Storage, M: Metrics> Queue<
     #[inline]
     pub(super) fn hold_back(&mut self, id: SlotId, added: Added, now: Instant) -> Added {
         let held = self.held_until(id);
-        let policy = self.policy.policy();
-        if held.is_after(now) && policy.is_some_and(Policy::holds_failures) {
+        if held.is_after(now) && self.holds_failures() {
             if self.is_suspended(id) {
                 let moved = self.put_off_suspended(id, held);
                 return if moved { Added::Later } else { added };
