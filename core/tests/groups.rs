@@ -8,7 +8,7 @@ use requeue_core::binding::{Adding, Getter, Next, Wake, Work};
 use requeue_core::limiter::{NoLimit, default_item_based};
 use requeue_core::priority::{Aging, Groups, Levels, Plain};
 use requeue_core::storage::{Fixed, Growable};
-use requeue_core::{AddOptions, Finished, GroupLimits, Instant, Queue, Rejected};
+use requeue_core::{Action, AddOptions, Finished, GroupLimits, Instant, Queue, Rejected};
 
 mod odd;
 
@@ -204,6 +204,45 @@ fn a_group_that_comes_again_has_not_earned_tokens() {
     assert_eq!(queue.groups_len(), 2);
     queue.at(at(3)).add((2, 0)).unwrap();
     assert_eq!(queue.groups_len(), 2, "its bucket is full again");
+}
+
+#[test]
+fn a_rate_that_is_removed_and_set_again_is_full_in_each_group() {
+    let rate = GroupLimits::new().rate(1000.0, 1);
+    let mut queue = queue();
+    queue.at(NOW).limit_groups(rate.clone());
+    add(&mut queue, [(0, 0), (1, 0), (2, 0)]);
+    let _active = take(&mut queue, NOW).unwrap();
+    let delayed = take(&mut queue, NOW).unwrap();
+    let gone = take(&mut queue, NOW).unwrap();
+    let _ = queue
+        .at(NOW)
+        .finish(delayed.ticket, Action::RequeueAfter(Duration::MAX));
+    queue.at(NOW).release(gone.ticket);
+
+    let again = [(0, 1), (1, 1), (2, 1)];
+    queue.at(NOW).limit_groups(GroupLimits::new());
+    queue.at(NOW).limit_groups(rate.clone());
+    add(&mut queue, again);
+    assert_eq!(keys(&mut queue, NOW), again);
+    queue.at(NOW).limit_groups(rate);
+    add(&mut queue, [(0, 2), (1, 2), (2, 2)]);
+    assert_eq!(keys(&mut queue, NOW), [], "the same rate keeps its tokens");
+}
+
+#[test]
+fn a_rate_of_its_own_does_not_follow_the_common_rate() {
+    let rate = GroupLimits::new().rate(1000.0, 1);
+    let mut queue = queue();
+    queue.at(NOW).limit_groups(rate.clone());
+    queue.at(NOW).limit_group(0, Some(rate.clone())).unwrap();
+    add(&mut queue, [(0, 0)]);
+    assert_eq!(keys(&mut queue, NOW), [(0, 0)]);
+    queue.at(NOW).limit_groups(GroupLimits::new());
+    queue.at(NOW).limit_groups(rate);
+    queue.at(NOW).limit_group(0, None).unwrap();
+    add(&mut queue, [(0, 1)]);
+    assert_eq!(keys(&mut queue, NOW), [], "the same rate keeps its tokens");
 }
 
 #[test]

@@ -2004,8 +2004,8 @@ impl Model {
         group.own.unwrap_or(self.limits)
     }
 
-    /// > A rate that changes begins with a full burst. The same rate and burst keep their tokens. A
-    /// > rate that is removed and set again is full.
+    /// > A rate that changes begins with a full burst, also if it changes back. The same rate and
+    /// > burst keep their tokens.
     fn fill_bucket(&mut self, name: u8) -> Option<()> {
         let rate = self.cap_of(self.group(name)?).rate.filter(Rate::is_valid);
         let group = self.group_mut(name)?;
@@ -2121,10 +2121,6 @@ impl Model {
         let levels = 0..self.can.levels;
         let ready = levels.map(|level| !self.line(level, Some(name)).is_empty());
         let ready: Vec<bool> = ready.collect();
-        if ready.contains(&true) {
-            // The common limits may have changed since it had ready keys.
-            self.fill_bucket(name);
-        }
         let may_run = self.may_run(self.group(name)?, at);
         let group = self.group_mut(name)?;
         for (turn, is_ready) in group.turns.iter_mut().zip(&ready) {
@@ -2260,9 +2256,7 @@ impl Model {
         self.limits = cap;
         let names: Vec<u8> = self.groups.iter().map(|group| group.name).collect();
         for name in names {
-            if self.keys_of(name, Known::is_ready) > 0 {
-                self.fill_bucket(name);
-            }
+            self.fill_bucket(name);
         }
         let mut left = 8;
         for level in (0..self.can.levels).rev() {

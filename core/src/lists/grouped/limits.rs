@@ -182,8 +182,11 @@ impl<B: Backing> Group<B> {
 impl<B: Backing> GroupedLists<B> {
     /// Sets the common limits, of groups without limits of their own.
     pub(crate) fn limit_all(&mut self, limits: GroupLimits<B::Limit>) {
-        self.limits = limits;
         self.generation = self.generation.wrapping_add(1);
+        if !is_same(self.limits.rate_limit(), limits.rate_limit().as_ref()) {
+            self.rates.note_change(self.generation);
+        }
+        self.limits = limits;
         self.outdated = self.groups.len();
         self.review_turns();
         self.review_all();
@@ -196,6 +199,8 @@ impl<B: Backing> GroupedLists<B> {
         limits: Option<GroupLimits<B::Limit>>,
     ) -> Result<(), B::Name> {
         self.change(name, limits.is_none(), |lists, group| {
+            // A common rate that is no longer the group's may have changed before.
+            lists.see_limits(group);
             let share = limits.as_ref().map(GroupLimits::share);
             let rate = limits.and_then(|limits| limits.rate_limit());
             if let Some(own) = group_in::<B>(&mut lists.groups, group) {
@@ -203,11 +208,9 @@ impl<B: Backing> GroupedLists<B> {
                 lists.rates.count_own(own.rate.get().is_own, rate.is_some());
                 own.rate.set(|own| own.is_own = rate.is_some());
             }
-            if share.is_some() {
-                lists.set_rate(group, rate);
-            } else {
-                lists.see_limits(group);
-            }
+            let common = || lists.limits.rate_limit();
+            let rate = if share.is_some() { rate } else { common() };
+            lists.set_rate(group, rate, false);
         })
     }
 
@@ -296,11 +299,14 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Whether the rate of a group is still the one of its last check. A new bucket would be full.
     fn keeps_rate(&self, group: SlotId) -> bool {
-        if !self.is_outdated(group) || self.group(group).is_some_and(|own| own.own.is_some()) {
-            return true;
-        }
-        let seen = self.rate_of(group).zip(self.limits.rate_limit());
-        seen.is_some_and(|(rate, new)| new.is(&rate.limit))
+        self.group(group)
+            .is_none_or(|own| own.own.is_some() || !self.has_missed_rate(own))
+    }
+
+    /// Whether the common rate has changed since the last check of a group.
+    fn has_missed_rate(&self, own: &Group<B>) -> bool {
+        let (former, present) = (own.generation, self.generation);
+        self.rates.has_changed_since(former, present)
     }
 
     /// Changes a group. Adds a missing group, unless the change only removes something.
@@ -339,26 +345,24 @@ impl<B: Backing> GroupedLists<B> {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        if own.generation != self.generation {
-            own.generation = self.generation;
-            self.outdated -= 1;
+        let (former, present) = (own.generation, self.generation);
+        if former == present {
+            return;
         }
-        if own.own.is_none() {
-            self.set_rate(group, self.limits.rate_limit());
+        own.generation = present;
+        self.outdated -= 1;
+        if own.own.is_none() && self.rates.has_changed_since(former, present) {
+            self.set_rate(group, self.limits.rate_limit(), true);
         }
     }
 
-    /// Gives a group a full bucket, unless it already has a bucket with this rate.
-    pub(super) fn set_rate(&mut self, group: SlotId, limit: Option<RateLimit>) {
+    /// Gives a group a full bucket, unless it already has a bucket with this rate and keeps it.
+    fn set_rate(&mut self, group: SlotId, limit: Option<RateLimit>, refills: bool) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
         let old = self.rates.get(group).filter(|_| own.rate.get().exists);
-        let same = match (&limit, old) {
-            (Some(new), Some(old)) => new.is(&old.limit),
-            (new, old) => new.is_none() && old.is_none(),
-        };
-        if same {
+        if !refills && is_same(limit, old.map(|old| &old.limit)) {
             return;
         }
         own.rate.set(|rate| {
@@ -417,5 +421,12 @@ impl<B: Backing> GroupedLists<B> {
             }
         }
         self.refresh(group);
+    }
+}
+
+fn is_same(one: Option<RateLimit>, other: Option<&RateLimit>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.is(other),
+        (one, other) => one.is_none() && other.is_none(),
     }
 }

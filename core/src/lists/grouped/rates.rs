@@ -138,6 +138,15 @@ pub trait KeepRates {
         None
     }
 
+    /// The common rate has changed, and with it the common limits to this generation.
+    #[inline]
+    fn note_change(&mut self, _generation: u32) {}
+    /// Whether the common rate has changed since a former generation.
+    #[inline]
+    fn has_changed_since(&self, _former: u32, _present: u32) -> bool {
+        false
+    }
+
     /// Counts a rate of a group's own, or no longer counts it.
     #[inline]
     fn count_own(&mut self, _before: bool, _after: bool) {}
@@ -162,6 +171,8 @@ pub struct KeptRates<A, N> {
     leaving: List<u32>,
     /// How many groups have a rate of their own.
     own: usize,
+    /// The generation of the common limits with which the common rate last changed.
+    changed: u32,
 }
 
 impl<const MAX: usize> ConstDefault for KeptRates<[Rate; MAX], FixedNodes<MAX, u8>> {
@@ -170,6 +181,7 @@ impl<const MAX: usize> ConstDefault for KeptRates<[Rate; MAX], FixedNodes<MAX, u
         resting: Delays::new(FixedNodes::new()),
         leaving: List::new(),
         own: 0,
+        changed: 0,
     };
 }
 
@@ -181,6 +193,7 @@ impl Default for KeptRates<Segments<Rate, 64>, GrowableNodes> {
             resting: Delays::new(GrowableNodes::new()),
             leaving: List::new(),
             own: 0,
+            changed: 0,
         }
     }
 }
@@ -231,6 +244,14 @@ impl<A: Array<Item = Rate>, N: Nodes> KeepRates for KeptRates<A, N> {
 
     fn first_leaving(&self) -> Option<SlotId> {
         self.leaving.first()
+    }
+
+    fn note_change(&mut self, generation: u32) {
+        self.changed = generation;
+    }
+
+    fn has_changed_since(&self, former: u32, present: u32) -> bool {
+        present.wrapping_sub(former) > present.wrapping_sub(self.changed)
     }
 
     fn count_own(&mut self, before: bool, after: bool) {
