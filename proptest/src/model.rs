@@ -1800,6 +1800,8 @@ impl Model {
         known.deadline = early.or(known.deadline);
         if let Some(deadline) = &mut known.deadline {
             deadline.opens = deadline.opens.max(until);
+            // An add has made the key ready, and not the end of the pause.
+            deadline.is_pause &= ready.is_none();
         }
         if let Some(level) = ready {
             known.phase = Phase::Idle;
