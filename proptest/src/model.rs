@@ -748,7 +748,7 @@ impl Model {
     ///
     /// > An add that removes a deadline asks for the higher of the two levels.
     ///
-    /// > An add of a held key for an earlier time asks for the end of the hold.
+    /// > Otherwise, an add of a held key for an earlier time asks for the end of the hold.
     fn add_now(&mut self, key: Key, level: u8, merge: Merge, fails: bool) -> Added {
         let (now, mut level) = (self.now, level);
         let deadline = self.deadline(now, Duration::ZERO, level);
@@ -1581,8 +1581,8 @@ impl Model {
     /// > A key that was added during its run is `Ready`, whatever delay its action has, unless it
     /// > is held or suspended then.
     ///
-    /// > At the end of a run, `Finished::Delayed` has the longer of the action's delay and the rest
-    /// > of the hold.
+    /// > If the key is not dirty when its run ends, `Finished::Delayed` has the longer of the
+    /// > action's delay and the rest of the hold.
     ///
     /// > A key that is suspended is `Leftover` with the timeout, even if it was dirty.
     fn after_run(&mut self, key: Key, run: Run, wish: &Wish) -> Finished {
@@ -2795,8 +2795,8 @@ impl Model {
 
     /// > Reports nothing after shutdown.
     ///
-    /// > `unfinished_work` is reduced by the time until the start of a run that began later than now,
-    /// > but never below zero.
+    /// > Unlike other spans, the time until the start of a run that began later than now is
+    /// > subtracted from the sum in `unfinished_work`, which is never below zero.
     fn report_running(&mut self) {
         if self.is_closed() {
             return;
