@@ -1134,15 +1134,23 @@ impl Model {
     /// > A pause starts a run only if the key became ready at the end of that pause, or in its open
     /// > window.
     fn end_delay(&mut self, key: Key) -> Option<()> {
-        let now = self.now;
         let known = self.known_mut(key)?;
         if known.is_suspended() {
             return self.time_out(key);
         }
         let deadline = known.deadline.take()?;
         let by_pause = deadline.is_pause && known.is_idle();
-        self.ask(key, deadline.level, now.min(deadline.ends), by_pause);
+        let since = self.time_of(&deadline);
+        self.ask(key, deadline.level, since, by_pause);
         Some(())
+    }
+
+    /// When a deadline that ends adds its key.
+    ///
+    /// > After that, no window counts
+    fn time_of(&self, deadline: &Deadline) -> Instant {
+        let now = self.now.min(deadline.ends);
+        self.closed_at.map_or(now, |_| deadline.ends)
     }
 
     /// > Cancels the deadline of a key. Returns it, or `None` if the key is not delayed.
@@ -2243,7 +2251,7 @@ impl Model {
         match *order {
             GroupOrder::Limit(_, cap) => group.own = cap,
             GroupOrder::Pause(_) => group.is_paused = !is_closed,
-            _ => group.is_paused = false,
+            _ => (group.is_paused, group.was_paused) = (false, false),
         }
         self.fill_bucket(name);
         self.lift(name)
@@ -2341,10 +2349,9 @@ impl Model {
     /// > it runs in any case, because an event may have been missed. Its level is the lowest,
     /// > unless an add asked for a higher one. The run is told
     fn time_out(&mut self, key: Key) -> Option<()> {
-        let now = self.now;
+        let since = self.time_of(&self.known(key)?.suspension()?.timeout);
         let known = self.known_mut(key)?;
         known.timed_out = true;
-        let since = now.min(known.suspension()?.timeout.ends);
         let asked = known.asked_level().unwrap_or(0);
         let passed = known.deadline.take_if(|it| it.ends <= since);
         let level = passed.map_or(asked, |it| it.level.max(asked));
