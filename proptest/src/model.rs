@@ -2802,8 +2802,8 @@ impl Model {
 
     /// > Reports nothing after shutdown.
     ///
-    /// > Unlike other spans, the time until the start of a run that began later than now is
-    /// > subtracted from the sum in `unfinished_work`, which is never below zero.
+    /// > `unfinished_work` is an exception: the time until the start of a run that began later than
+    /// > now is subtracted from the sum. The sum is never below zero.
     fn report_running(&mut self) {
         if self.is_closed() {
             return;

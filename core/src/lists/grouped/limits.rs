@@ -208,9 +208,11 @@ impl<B: Backing> GroupedLists<B> {
                 lists.rates.count_own(own.rate.get().is_own, rate.is_some());
                 own.rate.set(|own| own.is_own = rate.is_some());
             }
-            let common = || lists.limits.rate_limit();
-            let rate = if share.is_some() { rate } else { common() };
-            lists.set_rate(group, rate, false);
+            let rate = match share {
+                Some(_) => rate,
+                None => lists.limits.rate_limit(),
+            };
+            lists.set_rate(group, rate);
         })
     }
 
@@ -299,14 +301,9 @@ impl<B: Backing> GroupedLists<B> {
 
     /// Whether the rate of a group is still the one of its last check. A new bucket would be full.
     fn keeps_rate(&self, group: SlotId) -> bool {
-        self.group(group)
-            .is_none_or(|own| own.own.is_some() || !self.has_missed_rate(own))
-    }
-
-    /// Whether the common rate has changed since the last check of a group.
-    fn has_missed_rate(&self, own: &Group<B>) -> bool {
-        let (former, present) = (own.generation, self.generation);
-        self.rates.has_changed_since(former, present)
+        let has_changed = |former| self.rates.has_changed_since(former, self.generation);
+        let own = self.group(group);
+        own.is_none_or(|own| own.own.is_some() || !has_changed(own.generation))
     }
 
     /// Changes a group. Adds a missing group, unless the change only removes something.
@@ -352,19 +349,23 @@ impl<B: Backing> GroupedLists<B> {
         own.generation = present;
         self.outdated -= 1;
         if own.own.is_none() && self.rates.has_changed_since(former, present) {
-            self.set_rate(group, self.limits.rate_limit(), true);
+            self.fill_bucket(group, self.limits.rate_limit());
         }
     }
 
-    /// Gives a group a full bucket, unless it already has a bucket with this rate and keeps it.
-    fn set_rate(&mut self, group: SlotId, limit: Option<RateLimit>, refills: bool) {
+    /// Gives a group a full bucket, unless it already has a bucket with this rate.
+    fn set_rate(&mut self, group: SlotId, limit: Option<RateLimit>) {
+        let old = self.rate_of(group).map(|old| &old.limit);
+        if !is_same(limit, old) {
+            self.fill_bucket(group, limit);
+        }
+    }
+
+    /// Gives a group a full bucket of a rate, or no bucket.
+    fn fill_bucket(&mut self, group: SlotId, limit: Option<RateLimit>) {
         let Some(own) = group_in::<B>(&mut self.groups, group) else {
             return;
         };
-        let old = self.rates.get(group).filter(|_| own.rate.get().exists);
-        if !refills && is_same(limit, old.map(|old| &old.limit)) {
-            return;
-        }
         own.rate.set(|rate| {
             rate.exists = limit.is_some();
             rate.is_resting = false;
@@ -424,6 +425,7 @@ impl<B: Backing> GroupedLists<B> {
     }
 }
 
+/// Whether two rates are the same, or there is neither.
 fn is_same(one: Option<RateLimit>, other: Option<&RateLimit>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.is(other),
